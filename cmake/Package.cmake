@@ -1,0 +1,1 @@
+# The installed shared library, its CMake package and pkg-config file.

@@ -1,0 +1,25 @@
+# oc_room(NAME SOURCES a.cc ... [DEPENDS base ...] [LIBRARIES fmt::fmt ...] [TESTS a_test.cc ...])
+#
+# A room is one folder of src/: a static library oc_NAME and, with tests, one program
+# oc_NAME_test of everything in TESTS. DEPENDS names rooms, LIBRARIES names third-party targets.
+function(oc_room name)
+  cmake_parse_arguments(R "" "" "SOURCES;DEPENDS;LIBRARIES;TESTS;TEST_DEPENDS" ${ARGN})
+  set(rooms ${R_DEPENDS})
+  list(TRANSFORM rooms PREPEND oc_)
+  if(R_SOURCES)
+    add_library(oc_${name} STATIC ${R_SOURCES})
+    target_link_libraries(oc_${name} PRIVATE oc_settings PUBLIC ${rooms} ${R_LIBRARIES})
+  else()
+    add_library(oc_${name} INTERFACE)
+    target_link_libraries(oc_${name} INTERFACE ${rooms} ${R_LIBRARIES})
+  endif()
+  if(R_TESTS AND OBJECTCACHE_TESTS)
+    set(test_rooms ${R_TEST_DEPENDS})
+    list(TRANSFORM test_rooms PREPEND oc_)
+    add_executable(oc_${name}_test ${R_TESTS})
+    target_link_libraries(oc_${name}_test PRIVATE oc_settings oc_${name} ${test_rooms}
+                          GTest::gmock GTest::gtest GTest::gtest_main)
+    add_test(NAME ${name} COMMAND oc_${name}_test)
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+  endif()
+endfunction()
