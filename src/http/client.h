@@ -61,10 +61,10 @@ class ResponseSink {
   /// kSegments only: that many bytes of the body are in place. Strictly increasing.
   virtual void on_body(std::uint64_t bytes) = 0;
   /// `result` holds the collected body (kCollect), else it is empty. After this call nothing
-  /// touches the segments or the request's body. An answer of any HTTP status is a success here; an error is
-  /// the connection's: kUnavailable (refused, reset, closed early, stalled, TLS), kDeadlineExceeded,
-  /// kCancelled, kLimitExceeded (queue full, oversized header or body), kCorrupt (not HTTP, or a
-  /// body that is shorter or longer than announced).
+  /// touches the segments or the request's body. An answer of any HTTP status is a success here; an
+  /// error is the connection's: kUnavailable (refused, reset, closed early, stalled, TLS),
+  /// kDeadlineExceeded, kCancelled, kLimitExceeded (queue full, oversized header or body), kCorrupt
+  /// (not HTTP, or a body that is shorter or longer than announced).
   virtual void on_end(Result<std::string> result) = 0;
 };
 
