@@ -13,9 +13,9 @@ namespace objectcache {
 /// share namespace and chunk keys and differ in the shard.
 struct OBJECTCACHE_EXPORT Shard {
   std::uint16_t tp_rank = 0;  ///< Tensor-parallel rank, below tp_size.
-  std::uint16_t tp_size = 1;  ///< 1 to 4096.
+  std::uint16_t tp_size = 1;  ///< At least 1.
   std::uint16_t pp_rank = 0;  ///< Pipeline-parallel rank, below pp_size.
-  std::uint16_t pp_size = 1;  ///< 1 to 4096.
+  std::uint16_t pp_size = 1;  ///< At least 1.
 
   friend auto operator<=>(const Shard&, const Shard&) = default;
   /// "tp0of1-pp0of1": the last component of an object's name.

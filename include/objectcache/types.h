@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "objectcache/export.h"
+#include "objectcache/shard.h"
 
 namespace objectcache {
 
@@ -68,17 +69,6 @@ using UnitKey = Digest<struct UnitKeyTag>;
 using ChunkKey = Digest<struct ChunkKeyTag>;
 /// The digest of all that must agree before two chunks may be exchanged.
 using NamespaceDigest = Digest<struct NamespaceDigestTag>;
-
-/// Which part of the KV a rank holds: its place in tensor and in pipeline parallelism. Beside the
-/// namespace, not inside: the shards of one chunk share its key. A size is at least 1, a rank is
-/// below its size. Text form, as in object names: "tp0of1-pp0of1" (format/names.h).
-struct Shard {
-  std::uint16_t tp_rank = 0;
-  std::uint16_t tp_size = 1;
-  std::uint16_t pp_rank = 0;
-  std::uint16_t pp_size = 1;
-  friend auto operator<=>(const Shard&, const Shard&) = default;
-};
 
 [[nodiscard]] inline ChunkKey chunk_key_of(const UnitKey& last_unit) { return {last_unit.bytes}; }
 

@@ -188,3 +188,17 @@ std::optional<ParsedObjectName> parse_object_name(std::string_view prefix, std::
 }
 
 }  // namespace objectcache::format
+
+namespace objectcache {
+
+std::string Shard::to_string() const { return format::shard_text(*this); }
+
+Result<Shard> Shard::parse(std::string_view text) {
+  const std::optional<Shard> shard = format::parse_shard(text);
+  if (shard) return *shard;
+  return fail(ErrorCode::kInvalidArgument,
+              "a shard is written like tp0of1-pp0of1, each rank below its size", "parse shard",
+              std::string(text));
+}
+
+}  // namespace objectcache

@@ -105,6 +105,15 @@ TEST(Names, PrefixRules) {
   EXPECT_TRUE(prefix_problem(std::string(513, 'a')));
 }
 
+TEST(Names, ShardAsText) {
+  const Shard shard{.tp_rank = 3, .tp_size = 8, .pp_rank = 1, .pp_size = 2};
+  EXPECT_EQ(shard.to_string(), "tp3of8-pp1of2");
+  EXPECT_EQ(*Shard::parse("tp3of8-pp1of2"), shard);
+  const auto bad = Shard::parse("tp8of8-pp0of1");
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(Names, TheLongestNameFitsAStore) {
   const auto longest = *ObjectNames::create(std::string(512, 'p'), std::string(64, 't'), {});
   const Shard wide{.tp_rank = 65534, .tp_size = 65535, .pp_rank = 65534, .pp_size = 65535};
