@@ -154,7 +154,14 @@ bool append_canonical_request(std::string& out, const RequestView& request,
 }
 
 void sort_headers(std::vector<HeaderView>& headers) {
-  std::ranges::stable_sort(headers, less_ignoring_case, &HeaderView::name);
+  // Insertion keeps equal names in order and needs no memory; a request has a handful of headers.
+  for (auto it = headers.begin(); it != headers.end(); ++it) {
+    const auto to =
+        std::upper_bound(headers.begin(), it, *it, [](const HeaderView& a, const HeaderView& b) {
+          return less_ignoring_case(a.name, b.name);
+        });
+    std::rotate(to, it, it + 1);
+  }
 }
 
 void SigningKey::derive(const Credentials& credentials, const Scope& scope) {
