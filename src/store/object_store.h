@@ -48,8 +48,8 @@ enum class GetOutcome : std::uint8_t {
 
 struct GetAnswer {
   GetOutcome outcome = GetOutcome::kOk;
-  ObjectVersion version;          ///< Set for kOk.
-  std::uint64_t object_bytes = 0; ///< Size of the whole object; set for kOk.
+  ObjectVersion version{};         ///< Set for kOk.
+  std::uint64_t object_bytes = 0;  ///< Size of the whole object; set for kOk.
 };
 
 struct GetRequest {
@@ -58,18 +58,18 @@ struct GetRequest {
   std::uint64_t length = 0;  ///< > 0.
   /// Filled in order with the range; sizes add up to `length`, none is empty. The memory belongs
   /// to the operation until its completion has been called.
-  std::vector<Segment> destination;
+  std::vector<Segment> destination{};
   /// Only this version will do. The whole read of the operation, retries and hedges included,
   /// comes from one version in any case.
-  std::optional<ObjectVersion> version;
-  TimePoint deadline;
+  std::optional<ObjectVersion> version{};
+  TimePoint deadline{};
   /// Bytes the operation may read before it needs Operation::grant(). It then holds still, without
   /// an error and without its stall timeout running; the deadline stays in force.
   std::uint64_t grant_bytes = UINT64_MAX;
   /// Called on the loop, any number of times before the completion: the first `bytes` of the
   /// destination are final and will not be touched again by this operation. Strictly increasing.
   /// `version` is that of the answer. The last call may be missing: kOk implies `length`.
-  std::move_only_function<void(std::uint64_t bytes, const ObjectVersion& version)> on_bytes;
+  std::move_only_function<void(std::uint64_t bytes, const ObjectVersion& version)> on_bytes{};
 };
 using GetCompletion = std::move_only_function<void(Result<GetAnswer>)>;
 
@@ -83,15 +83,15 @@ enum class PutOutcome : std::uint8_t { kCreated, kAlreadyExists };
 
 struct PutAnswer {
   PutOutcome outcome = PutOutcome::kCreated;
-  ObjectVersion version;  ///< Set for kCreated where the store tells it.
+  ObjectVersion version{};  ///< Set for kCreated where the store tells it.
 };
 
 struct PutRequest {
   ObjectKey key;
   /// Sent in order. The memory must stay unchanged until the completion has been called.
-  std::vector<ConstSegment> body;
+  std::vector<ConstSegment> body{};
   PutMode mode = PutMode::kIfAbsent;
-  TimePoint deadline;
+  TimePoint deadline{};
 };
 using PutCompletion = std::move_only_function<void(Result<PutAnswer>)>;
 
@@ -101,12 +101,12 @@ using PutCompletion = std::move_only_function<void(Result<PutAnswer>)>;
 using HeadCompletion = std::move_only_function<void(Result<std::optional<ObjectInfo>>)>;
 
 struct ListRequest {
-  std::string prefix;           ///< Only keys that start with it. May be empty.
-  std::string start_after;      ///< Only keys greater than it (byte order). May be empty.
+  std::string prefix{};       ///< Only keys that start with it. May be empty.
+  std::string start_after{};  ///< Only keys greater than it (byte order). May be empty.
   /// '/' rolls keys up to the next '/' behind the prefix into `common_prefixes`; 0: no roll-up.
   char delimiter = 0;
   std::uint32_t entries_max = 1000;  ///< 1 to 1000: entries plus common prefixes of one page.
-  TimePoint deadline;
+  TimePoint deadline{};
 };
 struct ListPage {
   std::vector<ObjectInfo> entries;           ///< Ascending in byte order of the key.
@@ -144,9 +144,11 @@ using OperationHandle = std::shared_ptr<Operation>;
 /// What a store is called in messages and what it promises. Deviations from the conformance suite
 /// (store/conformance.h) are declared here, by name.
 struct StoreTraits {
-  std::string url;                       ///< For messages; without secrets.
-  bool put_if_absent_is_atomic = true;   ///< False: racing writers may replace each other.
-  bool durable_after_put = false;        ///< A finished PUT survives a power failure.
+  std::string url;                      ///< For messages; without secrets.
+  bool put_if_absent_is_atomic = true;  ///< False: racing writers may replace each other.
+  bool durable_after_put = false;       ///< A finished PUT survives a power failure.
+  /// Keys with a longer component (what stands between two '/') are refused: kInvalidArgument.
+  std::uint32_t key_component_bytes_max = 900;
 };
 
 /// A flat namespace of immutable objects: the one port through which everything reaches storage.
