@@ -37,12 +37,14 @@ endfunction()
 #
 # With OBJECTCACHE_FUZZ a libFuzzer program bin/fuzz_NAME. Otherwise, with tests, the same function replays
 # fuzz/corpus/NAME (seeds, and every input that once failed) as a unit test.
+add_custom_target(fuzzers COMMENT "All libFuzzer programs")
 function(oc_fuzzer name)
   cmake_parse_arguments(P "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   list(TRANSFORM P_DEPENDS PREPEND oc_)
   if(OBJECTCACHE_FUZZ)
     add_executable(fuzz_${name} ${P_SOURCES})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers fuzz_${name})
   else()
     add_executable(fuzz_${name} ${P_SOURCES} ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
     add_test(NAME fuzz_${name}_corpus COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})

@@ -74,3 +74,9 @@ compile() { # PRESET [TARGET...]: shows the compiler's words only if it fails, w
   log=$LOGS/build-$preset.log
   grep -E 'warning:' "$log" | sort -u | head -n 20 || true
 }
+
+shell_scripts() { # every tracked or new file that is bash
+  git ls-files --cached --others --exclude-standard | while IFS= read -r f; do
+    case "$f" in *.sh) echo "$f" ;; *.*) ;; *) ! head -n 1 -- "$f" 2>/dev/null | grep -aq '^#!.*bash' || echo "$f" ;; esac
+  done
+}

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Starting, watching and ending daemons by recorded pid: shared by the *-dev scripts of this folder.
 # The sourcing script sets PROG (its name) and DIR (its data folder; holds run/ and log/).
+# shellcheck disable=SC2034  # some variables are for the sourcing script
 
 die()  { printf '%s: error: %s\n' "$PROG" "$*" >&2; exit 1; }
 bad()  { printf '%s: %s\n' "$PROG" "$*" >&2; printf "try: %s --help\n" "$PROG" >&2; exit 2; }

@@ -3,6 +3,7 @@
 # The sourcing script sets SERVER_PROGRAM, SERVER_HINT, PORTS (names of the variables that hold its ports, PORT
 # and maybe TLS_PORT among them), ONE_PORT=1 if http and https exclude each other, and defines
 # server_version, server_launch and, if the server leaves things outside DATA_DIR, server_cleanup.
+# shellcheck disable=SC2034,SC2153  # variables of and for the sourcing script
 
 ACCESS_KEY=$DEV_ACCESS_KEY
 SECRET_KEY=$DEV_SECRET_KEY
@@ -23,7 +24,7 @@ parse_start_options() {
       --tls) [[ $# -ge 3 ]] || bad "--tls needs CERT and KEY"
              [[ -r $2 && -r $3 ]] || bad "--tls: cannot read '$2' or '$3'"
              TLS_CERT=$(readlink -f "$2") TLS_KEY=$(readlink -f "$3"); GIVEN+=("$1"); shift 3 ;;
-      --bucket) [[ $# -ge 2 ]] && is_bucket_name "$2" || bad "--bucket needs a name: 3 to 63 of a-z 0-9 . -"
+      --bucket) { [[ $# -ge 2 ]] && is_bucket_name "$2"; } || bad "--bucket needs a name: 3 to 63 of a-z 0-9 . -"
                 BUCKETS+=("$2"); shift 2 ;;
       *) bad "unknown option '$1'" ;;
     esac
