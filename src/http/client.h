@@ -27,10 +27,14 @@ using Headers = std::vector<Header>;
 struct Request {
   std::string method;  ///< "GET", "PUT"...
   std::string target;  ///< Origin form, already encoded: "/bucket/key?list-type=2".
-  /// Host, Content-Length and Connection are added by the client unless given.
+  /// Host and Content-Length are added by the client unless given.
   Headers headers;
   /// The body, sent in order straight from this memory, which must stay unchanged to the end.
   std::vector<ConstSegment> body;
+  /// Sending it twice does what sending it once does. True anyway for GET, HEAD and DELETE. Such a
+  /// request is sent once more if a connection that was kept alive breaks before any byte of the
+  /// answer.
+  bool idempotent = false;
 };
 
 struct ResponseHead {
@@ -64,7 +68,8 @@ class ResponseSink {
   /// touches the segments or the request's body. An answer of any HTTP status is a success here; an
   /// error is the connection's: kUnavailable (refused, reset, closed early, stalled, TLS),
   /// kDeadlineExceeded, kCancelled, kLimitExceeded (queue full, oversized header or body), kCorrupt
-  /// (not HTTP, or a body that is shorter or longer than announced).
+  /// (not HTTP, or a body that is shorter or longer than announced), kInvalidArgument (a request
+  /// that cannot be sent, a certificate that is not trusted: no use in trying again).
   virtual void on_end(Result<std::string> result) = 0;
 };
 
@@ -72,8 +77,8 @@ struct ExchangeOptions {
   TimePoint deadline;
   /// No byte moves for that long while some are due: the attempt is given up (kUnavailable).
   Duration stall_timeout = std::chrono::seconds(10);
-  /// Body bytes that may be read before grant(); the socket is then left unread, its stall timer
-  /// stopped.
+  /// Bytes of a kSegments body that may be read before grant(); the socket is then left unread, its
+  /// stall timer stopped. Other bodies are small and read at once.
   std::uint64_t grant_bytes = UINT64_MAX;
 };
 
