@@ -1,0 +1,605 @@
+#include "http/connection_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <list>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "http/connection.h"
+#include "http/reactor.h"
+#include "http/request_head.h"
+#include "http/tls.h"
+
+namespace objectcache::http {
+
+namespace {
+
+constexpr Duration kSweepEvery = std::chrono::seconds(1);
+/// A connect that takes longer is not waited for: another address is tried beside it.
+constexpr Duration kSlowConnect = std::chrono::milliseconds(250);
+
+Error error_of(ErrorCode code, std::string message) {
+  return Error{.code = code,
+               .message = std::move(message),
+               .action = {},
+               .key = {},
+               .s3_code = {},
+               .request_id = {},
+               .http_status = 0};
+}
+
+bool may_be_sent_twice(const Request& request) {
+  return request.idempotent || request.method == "GET" || request.method == "HEAD" ||
+         request.method == "DELETE";
+}
+
+}  // namespace
+
+/// One request from send() to on_end: it waits, is given a connection, maybe goes back to waiting
+/// once.
+class PoolExchange final : public Exchange,
+                           public ResponseSink,
+                           public std::enable_shared_from_this<PoolExchange> {
+ public:
+  PoolExchange(std::weak_ptr<PoolCore> pool, Request request, std::string head,
+               ExchangeOptions options, std::shared_ptr<ResponseSink> sink)
+      : pool_(std::move(pool)),
+        request_(std::move(request)),
+        head_(std::move(head)),
+        options_(options),
+        sink_(std::move(sink)) {}
+
+  void cancel() override;
+  void grant(std::uint64_t bytes) override {
+    const bool overflows = options_.grant_bytes > UINT64_MAX - bytes;
+    options_.grant_bytes = overflows ? UINT64_MAX : options_.grant_bytes + bytes;
+    if (connection_) connection_->grant(bytes);
+  }
+
+  BodyPlan on_head(const ResponseHead& head) override { return sink_->on_head(head); }
+  void on_body(std::uint64_t bytes) override { sink_->on_body(bytes); }
+  void on_end(Result<std::string> result) override;
+
+  void run_on(std::shared_ptr<Connection> connection, bool kept) {
+    connection_ = std::move(connection);
+    kept_ = kept;
+    connection_->start(request_, head_, options_, shared_from_this());
+  }
+  /// Ends it while it waits. on_end comes from a task of its own.
+  void end_later(EventLoop& loop, Error error) {
+    loop.post([sink = std::move(sink_), error = std::move(error)]() mutable {
+      sink->on_end(std::unexpected(std::move(error)));
+    });
+  }
+
+  [[nodiscard]] TimePoint deadline() const { return options_.deadline; }
+  [[nodiscard]] bool needs_fresh() const { return resent_; }
+
+  // Used by the pool while the exchange waits.
+  TimerId timer = TimerId::kNone;
+  std::uint64_t failures_before = 0;  ///< The pool's count of failed connects when it came.
+  std::list<std::shared_ptr<PoolExchange>>::iterator place;
+  bool waiting = false;
+
+ private:
+  friend struct PoolCore;
+  std::weak_ptr<PoolCore> pool_;
+  Request request_;
+  std::string head_;
+  ExchangeOptions options_;
+  std::shared_ptr<ResponseSink> sink_;
+  std::shared_ptr<Connection> connection_;
+  bool kept_ = false;  ///< The connection served an exchange, or idled, before.
+  bool resent_ = false;
+  bool cancelled_ = false;
+};
+
+struct PoolCore final : public ConnectionOwner, public std::enable_shared_from_this<PoolCore> {
+  PoolCore(Reactor& r, ConnectionPool::Options o)
+      : reactor(r), options(std::move(o)), resolver(r) {}
+
+  struct Address {
+    SocketAddress socket;
+    std::uint32_t connections = 0;
+    std::uint32_t failures = 0;  ///< In a row.
+    TimePoint avoid_until{};
+  };
+  struct Member {
+    std::shared_ptr<Connection> connection;
+    TimePoint since;  ///< Opening began, or idle since.
+    bool opening = true;
+    bool slow = false;  ///< Opening, for longer than kSlowConnect.
+    bool idle = false;
+    bool kept = false;  ///< Waited or worked before, so the server may have closed it meanwhile.
+    std::uint64_t bytes_in_seen = 0;
+    std::uint64_t bytes_out_seen = 0;
+  };
+
+  Reactor& reactor;
+  ConnectionPool::Options options;
+  std::shared_ptr<TlsContext> tls;
+  Resolver resolver;
+  bool closed = false;
+
+  std::vector<Address> addresses;
+  std::optional<TimePoint> resolved_at;
+  TimerId resolve_timer = TimerId::kNone;
+  std::unordered_map<const Connection*, Member> members;
+  std::vector<Connection*> idle;  ///< The one used last is at the back, and used next.
+  std::uint32_t opening = 0;
+  std::uint32_t opening_slow = 0;
+  std::list<std::shared_ptr<PoolExchange>> queue;
+  std::uint32_t warm_target = 0;
+  TimerId sweep_timer = TimerId::kNone;
+  TimerId slow_timer = TimerId::kNone;
+  std::uint64_t connect_failures = 0;
+  ConnectionPool::Stats counts;
+
+  void enqueue(const std::shared_ptr<PoolExchange>& exchange, bool front);
+  std::shared_ptr<PoolExchange> dequeue(std::list<std::shared_ptr<PoolExchange>>::iterator it);
+  void pump();
+  bool may_open() const;
+  bool serve_idle();
+  void give(Connection& connection);
+  void open_one();
+  Address* choose_address();
+  Address* address_of(const SocketAddress& socket);
+  void avoid(const SocketAddress& socket);
+  void fail_queue(const Error& why);
+  void fail_hopeless(const Error& why);
+
+  void resolve_if_needed();
+  void resolved(Result<std::vector<SocketAddress>> found);
+
+  void connection_ready(Connection& connection) override;
+  void connection_closed(Connection& connection, const Error& why) override;
+  void account(Member& member);
+  void drop_idle(Connection& connection);
+  void forget(Member& member);
+  void set_sweep();
+  void sweep();
+  void set_slow_timer();
+  void notice_slow();
+  void shut_down();
+};
+
+// ---------------------------------------------------------------- one exchange
+
+void PoolExchange::cancel() {
+  if (cancelled_ || !sink_) return;
+  cancelled_ = true;
+  if (connection_) return connection_->cancel();
+  const auto pool = pool_.lock();
+  if (!pool || !waiting) return;
+  const auto self = pool->dequeue(place);
+  end_later(pool->reactor, error_of(ErrorCode::kCancelled, "cancelled by the caller"));
+}
+
+void PoolExchange::on_end(Result<std::string> result) {
+  const auto connection = std::move(connection_);
+  connection_ = nullptr;
+  const auto pool = pool_.lock();
+  if (!result && pool && !pool->closed && connection) {
+    const auto failure = connection->failure();
+    if (failure == Connection::Failure::kStall) pool->avoid(connection->address());
+    // The server closed the idle connection just as the request went out.
+    if (failure == Connection::Failure::kPeer && kept_ && !resent_ && !cancelled_ &&
+        !connection->answer_begun() && may_be_sent_twice(request_)) {
+      resent_ = true;
+      ++pool->counts.resent;
+      return pool->enqueue(shared_from_this(), true);
+    }
+  }
+  const auto sink = std::move(sink_);
+  sink_ = nullptr;
+  sink->on_end(std::move(result));
+}
+
+// ---------------------------------------------------------------- the queue
+
+// Puts it in line and sees to it that it is served, or ends by its deadline.
+void PoolCore::enqueue(const std::shared_ptr<PoolExchange>& exchange, bool front) {
+  exchange->waiting = true;
+  exchange->failures_before = connect_failures;
+  exchange->place = queue.insert(front ? queue.begin() : queue.end(), exchange);
+  pump();
+  if (!exchange->waiting) return;
+  exchange->timer = reactor.run_at(exchange->deadline(), [this, it = exchange.get()] {
+    it->timer = TimerId::kNone;
+    const auto late = dequeue(it->place);
+    late->end_later(reactor, error_of(ErrorCode::kDeadlineExceeded,
+                                      fmt::format("deadline passed while waiting for a connection "
+                                                  "to {}",
+                                                  options.hosts.front().host)));
+  });
+}
+
+std::shared_ptr<PoolExchange> PoolCore::dequeue(
+    std::list<std::shared_ptr<PoolExchange>>::iterator it) {
+  auto exchange = std::move(*it);
+  queue.erase(it);
+  exchange->waiting = false;
+  if (exchange->timer != TimerId::kNone) reactor.cancel_timer(exchange->timer);
+  exchange->timer = TimerId::kNone;
+  return exchange;
+}
+
+// Brings requests and connections together; opens what is missing.
+void PoolCore::pump() {
+  if (closed) return;
+  while (!queue.empty() && !idle.empty() && serve_idle()) {
+  }
+  const auto wanted = [this] {
+    return opening - opening_slow < queue.size() || members.size() < warm_target;
+  };
+  if (!wanted()) return;
+  resolve_if_needed();
+  while (members.size() < options.connections_max && wanted() && may_open()) open_one();
+  set_slow_timer();
+}
+
+// While all addresses fail, one attempt at a time finds out whether that is still so, and none as
+// long as there are connections that work.
+bool PoolCore::may_open() const {
+  const TimePoint now = reactor.now();
+  return std::ranges::any_of(addresses, [&](const auto& a) { return a.avoid_until <= now; }) ||
+         (members.empty() && !addresses.empty());
+}
+
+// False: the first request cannot use what is there.
+bool PoolCore::serve_idle() {
+  if (queue.front()->needs_fresh()) {
+    // Kept connections have just proved stale: only one that has not served yet will do.
+    const auto fresh =
+        std::ranges::find_if(idle, [this](Connection* c) { return !members.at(c).kept; });
+    if (fresh == idle.end()) return false;
+    Connection& connection = **fresh;
+    idle.erase(fresh);
+    give(connection);
+    return true;
+  }
+  Connection& connection = *idle.back();
+  if (connection.spoiled()) {
+    drop_idle(connection);
+    return true;
+  }
+  idle.pop_back();
+  give(connection);
+  return true;
+}
+
+void PoolCore::give(Connection& connection) {
+  Member& member = members.at(&connection);
+  const bool kept = std::exchange(member.kept, true);
+  member.idle = false;
+  ++counts.exchanges;
+  if (kept) ++counts.exchanges_on_warm;
+  const auto exchange = dequeue(queue.begin());
+  exchange->run_on(member.connection, kept);
+}
+
+void PoolCore::fail_queue(const Error& why) {
+  while (!queue.empty()) dequeue(queue.begin())->end_later(reactor, why);
+}
+
+// After a failed connect: ends those for whom nothing is left to hope for.
+void PoolCore::fail_hopeless(const Error& why) {
+  if (opening > 0) return;
+  for (auto it = queue.begin(); it != queue.end();) {
+    const auto here = it++;
+    const PoolExchange& exchange = **here;
+    const bool tried_all = connect_failures - exchange.failures_before >= addresses.size();
+    const bool no_other_way = members.empty() || exchange.needs_fresh();
+    if (no_other_way && (tried_all || why.code == ErrorCode::kInvalidArgument)) {
+      dequeue(here)->end_later(reactor, why);
+    }
+  }
+}
+
+// ---------------------------------------------------------------- addresses
+
+void PoolCore::resolve_if_needed() {
+  if (resolver.busy()) return;
+  const TimePoint now = reactor.now();
+  const bool all_avoided =
+      std::ranges::all_of(addresses, [&](const Address& a) { return a.avoid_until > now; });
+  const Duration age_max = all_avoided ? std::chrono::seconds(1) : options.resolve_again;
+  if (resolved_at && now - *resolved_at < age_max) return;
+  resolver.resolve(options.hosts, [this](auto found) { resolved(std::move(found)); });
+  // Those known serve meanwhile.
+  if (!addresses.empty() || resolve_timer != TimerId::kNone) return;
+  resolve_timer = reactor.run_at(now + options.resolve_timeout, [this] {
+    resolve_timer = TimerId::kNone;
+    if (addresses.empty()) {
+      fail_queue(error_of(ErrorCode::kUnavailable,
+                          fmt::format("no answer to the question for the address of host {}",
+                                      options.hosts.front().host)));
+    }
+  });
+}
+
+void PoolCore::resolved(Result<std::vector<SocketAddress>> found) {
+  if (closed) return;
+  if (resolve_timer != TimerId::kNone) reactor.cancel_timer(resolve_timer);
+  resolve_timer = TimerId::kNone;
+  if (!found) {
+    if (addresses.empty()) return fail_queue(found.error());
+    resolved_at = reactor.now();  // Keep the old ones.
+    return;
+  }
+  resolved_at = reactor.now();
+  std::vector<Address> next;
+  for (SocketAddress& socket : *found) {
+    Address* const known = address_of(socket);
+    if (known != nullptr) {
+      next.push_back(*known);
+    } else {
+      next.push_back(
+          {.socket = std::move(socket), .connections = 0, .failures = 0, .avoid_until = {}});
+    }
+  }
+  addresses = std::move(next);
+  pump();
+}
+
+PoolCore::Address* PoolCore::address_of(const SocketAddress& socket) {
+  const auto it =
+      std::ranges::find_if(addresses, [&](const Address& a) { return a.socket.same_as(socket); });
+  return it == addresses.end() ? nullptr : &*it;
+}
+
+// The one with the fewest connections; if all are to be avoided, the one to be tried first again.
+PoolCore::Address* PoolCore::choose_address() {
+  const TimePoint now = reactor.now();
+  const auto better = [&](const Address& a, const Address& b) {
+    const bool avoid_a = a.avoid_until > now;
+    const bool avoid_b = b.avoid_until > now;
+    if (avoid_a != avoid_b) return !avoid_a;
+    if (avoid_a && a.avoid_until != b.avoid_until) return a.avoid_until < b.avoid_until;
+    return a.connections < b.connections;
+  };
+  return &*std::ranges::min_element(addresses, better);
+}
+
+void PoolCore::avoid(const SocketAddress& socket) {
+  Address* const address = address_of(socket);
+  if (address == nullptr) return;
+  const std::uint32_t doublings = std::min(address->failures, 20U);
+  ++address->failures;
+  address->avoid_until =
+      reactor.now() +
+      std::min(options.avoid_min * (std::int64_t{1} << doublings), options.avoid_max);
+}
+
+// ---------------------------------------------------------------- connections
+
+void PoolCore::open_one() {
+  Address& address = *choose_address();
+  ++address.connections;
+  ++opening;
+  const TimePoint now = reactor.now();
+  auto connection = Connection::open(
+      reactor, address.socket,
+      {.host_header = options.host_header,
+       .tls = tls,
+       .tls_name = options.tls_name.empty() ? address.socket.host : options.tls_name,
+       .receive_buffer_bytes = options.receive_buffer_bytes},
+      now + options.connect_timeout, *this);
+  const Connection* const key = connection.get();
+  members.emplace(key, Member{.connection = std::move(connection), .since = now});
+}
+
+void PoolCore::account(Member& member) {
+  const auto& counters = member.connection->counters();
+  counts.bytes_in += counters.bytes_in - std::exchange(member.bytes_in_seen, counters.bytes_in);
+  counts.bytes_out += counters.bytes_out - std::exchange(member.bytes_out_seen, counters.bytes_out);
+}
+
+// It has become ready, or is gone: either way it is not being opened any more.
+void PoolCore::forget(Member& member) {
+  if (!std::exchange(member.opening, false)) return;
+  --opening;
+  if (std::exchange(member.slow, false)) --opening_slow;
+}
+
+void PoolCore::connection_ready(Connection& connection) {
+  Member& member = members.at(&connection);
+  const TimePoint now = reactor.now();
+  if (member.opening) {
+    forget(member);
+    ++counts.connections_opened;
+    counts.connect_time += now - member.since;
+    if (connection.counters().tls_session_reused) ++counts.tls_sessions_reused;
+    if (Address* const address = address_of(connection.address())) {
+      address->failures = 0;
+      address->avoid_until = {};
+    }
+  }
+  account(member);
+  member.idle = true;
+  member.since = now;
+  idle.push_back(&connection);
+  pump();
+  const auto it = members.find(&connection);
+  if (it == members.end() || !it->second.idle) return;
+  it->second.kept = true;
+  set_sweep();
+}
+
+void PoolCore::connection_closed(Connection& connection, const Error& why) {
+  const auto it = members.find(&connection);
+  assert(it != members.end());
+  const auto keep = it->second.connection;  // The caller is inside it.
+  const bool failed = it->second.opening;
+  account(it->second);
+  forget(it->second);
+  if (it->second.idle) std::erase(idle, &connection);
+  members.erase(it);
+  if (Address* const address = address_of(connection.address())) --address->connections;
+  if (failed) {
+    ++counts.connections_failed;
+    ++connect_failures;
+    warm_target = 0;  // A wish, not worth a second try.
+    avoid(connection.address());
+    fail_hopeless(why);
+  }
+  pump();
+}
+
+void PoolCore::drop_idle(Connection& connection) {
+  const auto it = members.find(&connection);
+  std::erase(idle, &connection);
+  account(it->second);
+  if (Address* const address = address_of(connection.address())) --address->connections;
+  const auto keep = std::move(it->second.connection);
+  members.erase(it);
+  keep->abandon();
+}
+
+void PoolCore::set_slow_timer() {
+  if (opening == opening_slow || slow_timer != TimerId::kNone || addresses.size() < 2) return;
+  slow_timer = reactor.run_at(reactor.now() + kSlowConnect, [this] {
+    slow_timer = TimerId::kNone;
+    notice_slow();
+  });
+}
+
+void PoolCore::notice_slow() {
+  const TimePoint now = reactor.now();
+  for (auto& [key, member] : members) {
+    if (!member.opening || member.slow || now - member.since < kSlowConnect / 2) continue;
+    member.slow = true;
+    ++opening_slow;
+    if (Address* const address = address_of(member.connection->address())) {
+      address->avoid_until = std::max(address->avoid_until, now + options.avoid_min);
+    }
+  }
+  pump();
+}
+
+void PoolCore::set_sweep() {
+  if (sweep_timer != TimerId::kNone || idle.empty() || closed) return;
+  sweep_timer = reactor.run_at(reactor.now() + std::min(kSweepEvery, options.idle_timeout), [this] {
+    sweep_timer = TimerId::kNone;
+    sweep();
+  });
+}
+
+// Idle connections are watched by looking now and then, which costs nothing while they are busy.
+void PoolCore::sweep() {
+  const TimePoint now = reactor.now();
+  const std::vector<Connection*> all = idle;
+  for (Connection* const connection : all) {
+    if (now - members.at(connection).since >= options.idle_timeout || connection->spoiled()) {
+      drop_idle(*connection);
+    }
+  }
+  set_sweep();
+}
+
+void PoolCore::shut_down() {
+  closed = true;
+  for (const TimerId timer : {resolve_timer, sweep_timer, slow_timer}) {
+    if (timer != TimerId::kNone) reactor.cancel_timer(timer);
+  }
+  fail_queue(error_of(ErrorCode::kCancelled, "the connections are being closed"));
+  idle.clear();
+  auto all = std::move(members);
+  members.clear();
+  for (auto& [key, member] : all) member.connection->abandon();
+}
+
+// ---------------------------------------------------------------- the pool
+
+ConnectionPool::ConnectionPool(std::shared_ptr<PoolCore> core) : core_(std::move(core)) {}
+ConnectionPool::~ConnectionPool() { core_->shut_down(); }
+
+Result<std::unique_ptr<ConnectionPool>> ConnectionPool::create(Reactor& reactor, Options options) {
+  const auto bad = [](std::string what) {
+    return fail(ErrorCode::kInvalidArgument, std::move(what), "open connections");
+  };
+  if (options.hosts.empty()) return bad("no host given");
+  for (const HostPort& host : options.hosts) {
+    if (host.host.empty()) return bad("a host's name is empty");
+    if (host.port == 0) return bad(fmt::format("host {} has no port", host.host));
+  }
+  if (options.connections_max == 0) return bad("connections_max must be at least 1");
+  if (options.queue_max == 0) return bad("queue_max must be at least 1");
+  if (options.host_header.empty()) {
+    const HostPort& first = options.hosts.front();
+    const bool v6 = first.host.find(':') != std::string::npos;
+    options.host_header = v6 ? "[" + first.host + "]" : first.host;
+    if (first.port != (options.tls ? 443 : 80)) {
+      options.host_header += fmt::format(":{}", first.port);
+    }
+  }
+  std::shared_ptr<TlsContext> tls;
+  if (options.tls) {
+    auto made =
+        TlsContext::create_client({.ca_file = options.ca_file, .insecure = options.insecure});
+    if (!made) return std::unexpected(std::move(made).error());
+    tls = std::move(*made);
+  }
+  auto core = std::make_shared<PoolCore>(reactor, std::move(options));
+  core->tls = std::move(tls);
+  return std::unique_ptr<ConnectionPool>(new ConnectionPool(std::move(core)));
+}
+
+std::shared_ptr<Exchange> ConnectionPool::send(Request request, ExchangeOptions options,
+                                               std::shared_ptr<ResponseSink> sink) {
+  PoolCore& self = *core_;
+  assert(self.reactor.is_owner_thread());
+  auto head = write_request_head(request, self.options.host_header);
+  const bool sendable = head.has_value();
+  auto exchange = std::make_shared<PoolExchange>(core_, std::move(request),
+                                                 sendable ? std::move(*head) : std::string(),
+                                                 options, std::move(sink));
+  if (!sendable) {
+    exchange->end_later(self.reactor, std::move(head).error());
+    return exchange;
+  }
+  if (self.reactor.now() >= options.deadline) {
+    exchange->end_later(self.reactor, error_of(ErrorCode::kDeadlineExceeded,
+                                               "the deadline had passed before the request"));
+    return exchange;
+  }
+  if (self.queue.size() >= self.options.queue_max && self.idle.empty()) {
+    ++self.counts.queue_refusals;
+    exchange->end_later(
+        self.reactor,
+        error_of(ErrorCode::kLimitExceeded,
+                 fmt::format("{} requests wait for a connection to {} already (queue_max)",
+                             self.queue.size(), self.options.hosts.front().host)));
+    return exchange;
+  }
+  self.enqueue(exchange, false);
+  return exchange;
+}
+
+void ConnectionPool::warm(std::uint32_t connections) {
+  core_->warm_target = std::min(connections, core_->options.connections_max);
+  core_->pump();
+}
+
+ConnectionPool::Stats ConnectionPool::stats() const {
+  const PoolCore& self = *core_;
+  Stats out = self.counts;
+  for (const auto& [key, member] : self.members) {
+    out.bytes_in += member.connection->counters().bytes_in - member.bytes_in_seen;
+    out.bytes_out += member.connection->counters().bytes_out - member.bytes_out_seen;
+  }
+  const TimePoint now = self.reactor.now();
+  out.now_connections = static_cast<std::uint32_t>(self.members.size());
+  out.now_idle = static_cast<std::uint32_t>(self.idle.size());
+  out.now_queued = static_cast<std::uint32_t>(self.queue.size());
+  out.now_addresses = static_cast<std::uint32_t>(self.addresses.size());
+  out.now_avoided = static_cast<std::uint32_t>(
+      std::ranges::count_if(self.addresses, [&](const auto& a) { return a.avoid_until > now; }));
+  return out;
+}
+
+}  // namespace objectcache::http
