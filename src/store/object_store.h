@@ -64,7 +64,8 @@ struct GetRequest {
   std::optional<ObjectVersion> version{};
   TimePoint deadline{};
   /// Bytes the operation may read before it needs Operation::grant(). It then holds still, without
-  /// an error and without its stall timeout running; the deadline stays in force.
+  /// an error and without its stall timeout running; the deadline stays in force. Before it holds
+  /// still it has reported, with on_bytes, all that it was granted.
   std::uint64_t grant_bytes = UINT64_MAX;
   /// Called on the loop, any number of times before the completion: the first `bytes` of the
   /// destination are final and will not be touched again by this operation. Strictly increasing.
