@@ -31,6 +31,7 @@ struct StreamInfo {
 struct Demand {
   std::uint64_t bytes = 0;  ///< 0: nothing, which withdraws the demand.
   TimePoint due{};          ///< When the first of these bytes is needed.
+  friend bool operator==(const Demand&, const Demand&) = default;
 };
 
 /// A stream has at most one demand of each kind.
