@@ -154,6 +154,7 @@ Result<void> check_identity(const ChunkLayout& layout, ConstSegment bytes,
 
 /// What a writer must have got right; the CRC vouches only for what it wrote.
 Result<void> check_sums(const ChunkLayout& layout, const ChunkHeader& header) {
+  if (!is_valid(header.shard)) return corrupt("the shard's ranks and sizes do not fit together");
   if (header.unit_keys.back().bytes != header.key.bytes) {
     return corrupt("the chunk's key is not the key of its last unit");
   }
@@ -179,7 +180,6 @@ Result<void> encode_header(const ChunkLayout& layout, const ChunkHeader& header,
       header.records.size() != std::size_t{layout.units()} * layout.layers()) {
     return unfit("the numbers of unit keys and records do not fit the layout");
   }
-  if (!is_valid(header.shard)) return unfit("the shard's ranks and sizes do not fit together");
   if (auto ok = check_sums(layout, header); !ok) return unfit(ok.error().message);
 
   std::ranges::fill(out, std::byte{0});

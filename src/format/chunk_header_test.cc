@@ -204,6 +204,17 @@ TEST(ChunkHeader, SumsThatDoNotAddUpAreCorruptInSpiteOfAGoodCrc) {
   }
 }
 
+TEST(ChunkHeader, AShardThatCannotBeIsCorruptEvenIfAskedFor) {
+  auto bytes = golden_header();
+  bytes[128] = std::byte{2};  // Rank 2 of 2.
+  reseal(bytes);
+  auto expected = expected_of(golden_value());
+  expected.shard.tp_rank = 2;
+  const auto header = decode_header(golden_layout(), bytes, expected);
+  ASSERT_FALSE(header);
+  EXPECT_EQ(header.error().code, ErrorCode::kCorrupt);
+}
+
 TEST(ChunkHeader, EncodeRefusesWhatDoesNotFit) {
   std::vector<std::byte> out(4096);
   const std::function<void(ChunkHeader&)> changes[] = {
