@@ -2,11 +2,14 @@
 """Prints the test vectors of docs/formats/, computed without any of the C++ code.
 
 The documents and the golden tests hold this output; a change of it is a change of the format.
+With the repository's folder as argument it checks instead that both hold every vector.
 """
 import hashlib
 import hmac
 import json
+import pathlib
 import struct
+import sys
 
 NAMESPACE = {
     "adapter_id": "none", "adapter_revision": "none", "attention_backend": "flash",
@@ -77,28 +80,49 @@ def chunk_object(namespace, keys, parent, shard, created_ms):
     return bytes(header[:at]), bytes(header) + b"".join(slices)
 
 
-def main():
+def vectors():
+    """Yields (label, value)."""
     text = canonical(NAMESPACE)
     name = hashlib.sha256(text).digest()
-    print("namespace.canonical", text.decode())
-    print("namespace.digest", name.hex())
+    yield "namespace.canonical", text.decode()
+    yield "namespace.digest", name.hex()
     for salt in (b"", b"tenant-salt"):
         label = salt.decode() or "empty"
         head = root(name, salt)
-        print(f"keys.{label}.root", head.hex())
+        yield f"keys.{label}.root", head.hex()
         for i, tokens in enumerate(([1, 2], [3, 128000], [0xFFFFFFFF, 0])):
             head = unit_key(head, tokens)
-            print(f"keys.{label}.unit{i}", head.hex())
-    first = unit_key(root(name, b""), [1, 2], b"image:0")
-    print("keys.extra.unit0", first.hex())
-    print("keys.engine", engine_key(name, b"", bytes(range(32))).hex())
+            yield f"keys.{label}.unit{i}", head.hex()
+    yield "keys.extra.unit0", unit_key(root(name, b""), [1, 2], b"image:0").hex()
+    yield "keys.engine", engine_key(name, b"", bytes(range(32))).hex()
     keys = [unit_key(root(name, b""), [1, 2])]
     keys.append(unit_key(keys[0], [3, 128000]))
     used, whole = chunk_object(name, keys, bytes(32), (1, 2, 0, 1), 1700000000123)
     for at in range(0, len(used), 16):
-        print(f"chunk.header {at:4d}", used[at:at + 16].hex())
-    print("chunk.object.bytes", len(whole))
-    print("chunk.object.sha256", hashlib.sha256(whole).hexdigest())
+        yield f"chunk.header.{at}", used[at:at + 16].hex()
+    yield "chunk.object.sha256", hashlib.sha256(whole).hexdigest()
+
+
+def missing(root_folder):
+    """Yields a line for each vector that the documents or the golden tests lack."""
+    for what, pattern in (("docs/formats", "*.md"), ("src/format", "*_test.cc")):
+        files = sorted((root_folder / what).glob(pattern))
+        text = "".join(path.read_text() for path in files)
+        # Adjacent literals, and the spaces between the bytes of a dump, are only layout.
+        for layout in (')"\n', 'R"(', " ", "\n"):
+            text = text.replace(layout, "")
+        for label, value in vectors():
+            if value.replace(" ", "") not in text:
+                yield f"{what}: {label} is not {value}"
+
+
+def main():
+    if len(sys.argv) > 1:
+        lines = list(missing(pathlib.Path(sys.argv[1])))
+        print("\n".join(lines) or "all vectors are there")
+        sys.exit(1 if lines else 0)
+    for label, value in vectors():
+        print(label, value)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ TEST(KeyChain, GoldenSalt) {
             "748a25081c36de952e27724c2ad71b5f573402e53e22f4ed16cc4142eee17eef");
   const auto keys = unit_keys(example_namespace(), "tenant-salt", kTokens);
   ASSERT_TRUE(keys);
+  EXPECT_EQ((*keys)[0].hex(), "84bd93dc2e6a20cf61a1dab576031f10536749bf6abce541ebed010b4de9bdd8");
+  EXPECT_EQ((*keys)[1].hex(), "be8a5fc783fd301f88e8a7341a3a323df535d9f0bfbc5380d2df5a1d5a70b4a2");
   EXPECT_EQ((*keys)[2].hex(), "e0533d7e58ada31bcf1ede4371bb576f7e5ea6904c67d5fe77da2596591a7897");
 }
 

@@ -64,7 +64,7 @@ class Simulation {
     const double one =
         store_.connection_bytes_per_s > 0 ? store_.connection_bytes_per_s : store_.bytes_per_s;
     double left = store_.bytes_per_s;
-    std::ranges::stable_sort(busy_, {}, [](const Transfer& t) { return t.read->pass; });
+    std::ranges::sort(busy_, {}, [](const Transfer& t) { return t.read->pass; });
     for (std::size_t begin = 0; begin < busy_.size();) {
       std::size_t end = begin;
       double flowing = 0;
