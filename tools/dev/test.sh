@@ -22,6 +22,10 @@ cmd_test() {
   ASAN_SYMBOLIZER_PATH=$(command -v llvm-symbolizer-19 || true)
   export ASAN_SYMBOLIZER_PATH ASAN_OPTIONS=$ASAN UBSAN_OPTIONS=$UBSAN TSAN_OPTIONS=second_deadlock_stack=1
   begin_run
+  # A folder of this run alone, and a short one: sockets' paths are limited.
+  TMPDIR=$(mktemp -d /tmp/oc-test.XXXXXX)
+  export TMPDIR
+  trap 'rm -rf -- "$TMPDIR"' EXIT
   stage scripts "scripts (shellcheck) and formatting" check_scripts || true
   test_release
   test_sanitized asan
@@ -30,6 +34,7 @@ cmd_test() {
     test_sanitized tsan
     test_full_only
   fi
+  stage leftovers "nothing left behind" check_leftovers || true
   python3 tools/dev/summary.py --run "$RESULTS"
 }
 
@@ -43,6 +48,15 @@ check_scripts() {
   while IFS= read -r s; do
     if shellcheck -x "$s"; then record passed "shellcheck $s"; else record failed "shellcheck $s"; fi
   done < <(shell_scripts)
+}
+
+check_leftovers() { # of servers, after all that started some
+  sleep 2 # the watchdogs look once a second
+  local left
+  left=$(find "$TMPDIR" -maxdepth 1 -name 'oc-servers.*'; ps -eo stat=,pid=,args= | awk -v t="$TMPDIR" '$1 !~ /^Z/ && index($0, t) && !/awk/')
+  if [[ -z $left ]]; then record passed "no server and no data of one"; return; fi
+  record failed "no server and no data of one" "$(tr '\n' ' ' <<<"$left")"
+  printf 'left behind:\n%s\n' "$left"
 }
 
 test_release() {
