@@ -1,0 +1,37 @@
+#include "cache/bad_objects.h"
+
+#include <algorithm>
+
+namespace objectcache::cache {
+
+void BadObjects::add(const ChunkId& id, TimePoint now) {
+  if (entries_max_ == 0) return;
+  const std::scoped_lock lock(mutex_);
+  if (!expires_.insert_or_assign(id, now + kTtl).second) return;
+  order_.push_back(id);
+  while (expires_.size() > entries_max_) {
+    expires_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+void BadObjects::forget(const ChunkId& id) {
+  const std::scoped_lock lock(mutex_);
+  if (expires_.erase(id) == 0) return;
+  // Bad objects are rare and mended one by one: a linear search keeps the queue exact.
+  const auto at = std::find(order_.begin(), order_.end(), id);
+  if (at != order_.end()) order_.erase(at);
+}
+
+bool BadObjects::contains(const ChunkId& id, TimePoint now) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = expires_.find(id);
+  return found != expires_.end() && now < found->second;
+}
+
+std::size_t BadObjects::size() const {
+  const std::scoped_lock lock(mutex_);
+  return expires_.size();
+}
+
+}  // namespace objectcache::cache
