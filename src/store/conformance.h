@@ -43,7 +43,8 @@ struct ConformanceOptions {
 /// Returns the store under test, or null to skip the suite (a server that is not there).
 using StoreFactory = std::function<std::unique_ptr<StoreUnderTest>()>;
 
-/// Registers every case as the test `<name>.<case>`. Call it while static objects are made:
+/// Registers every case as the test `<name>.<case>` (no TEST() of the program may use `name`). Call
+/// it while static objects are made:
 ///
 ///   const bool registered = register_conformance("MemoryStore", [] { return ...; });
 bool register_conformance(std::string name, StoreFactory factory, ConformanceOptions options = {});
