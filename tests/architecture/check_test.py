@@ -99,6 +99,10 @@ class Tree(unittest.TestCase):
         self.write("src/misc/README.md", "# misc\n")
         self.assert_found("src/misc: not in the table")
 
+    def test_a_source_in_no_room(self):
+        self.write("bench/loose.cc", '#include "base/url.h"\n')
+        self.assert_found("bench/loose.cc: lies in no room")
+
     def test_a_room_without_readme(self):
         (self.root / "src/http/README.md").unlink()
         self.assert_found("src/http: no README.md")
