@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "base/random.h"
 #include "objectcache/error.h"
 #include "objectcache/types.h"
-#include "store/s3/random.h"
 
 namespace objectcache::store_s3 {
 

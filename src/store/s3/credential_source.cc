@@ -1,0 +1,98 @@
+#include "store/s3/credential_source.h"
+
+#include <utility>
+
+namespace objectcache::store_s3 {
+
+struct FetchedCredentials::State : std::enable_shared_from_this<State> {
+  struct Waiter {
+    EventLoop* loop;
+    Completion done;
+  };
+
+  State(const WallClock& wall_clock, Fetch fetch_function)
+      : wall(wall_clock), fetch(std::move(fetch_function)) {}
+
+  [[nodiscard]] bool usable() const {
+    return credentials && (!credentials->expires_at || *credentials->expires_at > wall.now());
+  }
+  [[nodiscard]] bool ends_soon() const {
+    return credentials && credentials->expires_at &&
+           *credentials->expires_at - wall.now() < kRefreshBeforeEnd;
+  }
+
+  void start(EventLoop& loop) {
+    fetch(loop, [self = shared_from_this(), &loop](Result<s3::Credentials> result) {
+      self->finished(loop, std::move(result));
+    });
+  }
+
+  void finished(EventLoop& loop, Result<s3::Credentials> result) {
+    std::vector<Waiter> ready;
+    Result<CredentialsPtr> answer;
+    {
+      const std::lock_guard lock(mutex);
+      fetching = false;
+      if (result) {
+        credentials = std::make_shared<const s3::Credentials>(std::move(*result));
+        failure.reset();
+        answer = credentials;
+      } else {
+        failure = result.error();
+        retry_at = loop.now() + std::chrono::seconds(1);
+        answer = std::unexpected(std::move(result.error()));
+      }
+      ready.swap(waiters);
+    }
+    for (Waiter& waiter : ready) {
+      waiter.loop->post([done = std::move(waiter.done), answer]() mutable { done(answer); });
+    }
+  }
+
+  const WallClock& wall;
+  const Fetch fetch;
+  std::mutex mutex;  // guards what follows
+  CredentialsPtr credentials;
+  std::optional<Error> failure;
+  TimePoint retry_at{};
+  bool fetching = false;
+  std::vector<Waiter> waiters;
+};
+
+FetchedCredentials::FetchedCredentials(const WallClock& wall, Fetch fetch)
+    : state_(std::make_shared<State>(wall, std::move(fetch))) {}
+
+FetchedCredentials::~FetchedCredentials() = default;
+
+void FetchedCredentials::get(EventLoop& loop, Completion done) {
+  State& state = *state_;
+  std::optional<Result<CredentialsPtr>> at_hand;
+  bool start = false;
+  {
+    const std::lock_guard lock(state.mutex);
+    const bool may_fetch = !state.fetching && (!state.failure || loop.now() >= state.retry_at);
+    if (state.usable()) {
+      at_hand = state.credentials;
+      start = may_fetch && state.ends_soon();
+    } else if (!state.fetching && !may_fetch) {
+      at_hand = std::unexpected(*state.failure);
+    } else if (state.waiters.size() >= kWaitersMax) {
+      at_hand = fail(ErrorCode::kLimitExceeded, "too many requests wait for credentials");
+    } else {
+      state.waiters.push_back({&loop, std::move(done)});
+      start = may_fetch;
+    }
+    if (start) state.fetching = true;
+  }
+  if (start) state.start(loop);
+  if (at_hand) done(std::move(*at_hand));
+}
+
+bool FetchedCredentials::renew(const CredentialsPtr& refused) {
+  const std::lock_guard lock(state_->mutex);
+  // Another request may have brought new ones already.
+  if (state_->credentials == refused) state_->credentials = nullptr;
+  return true;
+}
+
+}  // namespace objectcache::store_s3
