@@ -152,6 +152,23 @@ struct StoreTraits {
   std::uint32_t key_component_bytes_max = 900;
 };
 
+/// What a store counts by itself since it was opened: requests as they went out, with retries and
+/// hedges, where the caller sees operations only.
+struct StoreFigures {
+  std::uint64_t requests_get = 0;
+  std::uint64_t requests_put = 0;
+  std::uint64_t requests_head = 0;
+  std::uint64_t requests_list = 0;
+  std::uint64_t requests_delete = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t hedges = 0;
+  std::uint64_t hedge_bytes = 0;
+  Duration first_byte{};        ///< The usual one; zero: not measured.
+  double bytes_per_second = 0;  ///< The best rate seen; 0: not measured.
+};
+
 /// A flat namespace of immutable objects: the one port through which everything reaches storage.
 ///
 /// Every call is asynchronous and belongs to `loop`: call on its owner thread; the completion
@@ -178,6 +195,8 @@ class ObjectStore {
                                       TimePoint deadline, RemoveManyCompletion done) = 0;
 
   [[nodiscard]] virtual const StoreTraits& traits() const = 0;
+  /// Any thread. Empty: this store sends no requests of its own, operations are all there is.
+  [[nodiscard]] virtual std::optional<StoreFigures> figures() const { return std::nullopt; }
 };
 
 }  // namespace objectcache::store
