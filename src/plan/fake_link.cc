@@ -20,11 +20,12 @@ struct Transfer {
 class Simulation {
  public:
   Simulation(const std::vector<RangeRead>& reads, const ReadJob& job, const StoreCharacter& store,
-             PassRule rule)
+             PassRule rule, double jitter)
       : reads_(reads),
         job_(job),
         store_(store),
         rule_(rule),
+        jitter_(jitter),
         ready_(job.slice_bytes.size() - job.first_layer, 0.0) {}
 
   std::vector<double> run() {
@@ -43,13 +44,20 @@ class Simulation {
     return static_cast<double>(job_.slice_bytes[layer] + (layer == 0 ? job_.header_bytes : 0));
   }
 
+  /// 0 to 1.
+  double random() {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<double>(state_ >> 40) / static_cast<double>(1ULL << 24);
+  }
+
   void issue() {
     while (next_ < reads_.size() && busy_.size() < store_.connections) {
       const RangeRead& read = reads_[next_];
       const bool earlier_pass_runs =
           std::ranges::any_of(busy_, [&](const Transfer& t) { return t.read->pass < read.pass; });
       if (rule_ == PassRule::kBarrier && earlier_pass_runs) return;
-      const double first_byte = std::chrono::duration<double>(store_.first_byte).count();
+      const double first_byte = std::chrono::duration<double>(store_.first_byte).count() *
+                                (1 - jitter_ + 2 * jitter_ * random());
       busy_.push_back({.read = &read,
                        .first_byte_at = now_ + first_byte,
                        .layer = read.first_layer,
@@ -105,6 +113,8 @@ class Simulation {
   const ReadJob& job_;
   const StoreCharacter& store_;
   PassRule rule_;
+  double jitter_;
+  std::uint64_t state_ = 1;
   std::vector<Transfer> busy_;
   std::vector<double> ready_;
   std::size_t next_ = 0;
@@ -114,8 +124,8 @@ class Simulation {
 }  // namespace
 
 std::vector<double> simulate_link(const std::vector<RangeRead>& reads, const ReadJob& job,
-                                  const StoreCharacter& store, PassRule rule) {
-  return Simulation(reads, job, store, rule).run();
+                                  const StoreCharacter& store, PassRule rule, double jitter) {
+  return Simulation(reads, job, store, rule, jitter).run();
 }
 
 }  // namespace objectcache::plan

@@ -21,18 +21,15 @@ class PassModel {
     return static_cast<std::uint32_t>(prefix_.size()) - 1;
   }
 
-  /// When `layer` of the pass [first, first + width) that starts at `start` is there. `first_byte`
-  /// tells whether the first-byte times of its rounds are still to come.
+  /// When `layer` of the pass [first, first + width) that starts at `start` is there.
   [[nodiscard]] double ready(double start, std::uint32_t first, std::uint32_t width,
-                             std::uint32_t layer, bool first_byte = true) const;
+                             std::uint32_t layer, bool first_pass) const;
 
   /// Passes that run side by side: more than 1 only where the N requests of one pass cannot fill
   /// the link because a single connection is slower than its share.
   [[nodiscard]] std::uint32_t lanes() const { return lanes_; }
-  /// The requests of the next pass can all be sent while one pass still transfers.
-  [[nodiscard]] bool hides_first_byte() const { return hides_first_byte_; }
-  /// First-byte times of one pass.
-  [[nodiscard]] double rounds_s() const { return rounds_ * first_byte_s_; }
+  /// The waits for first bytes that a pass of this width adds to its transfer.
+  [[nodiscard]] double waits_s(std::uint32_t first, std::uint32_t width, bool first_pass) const;
   /// X: the transfer of the layers [first, first + width) of all chunks.
   [[nodiscard]] double transfer_s(std::uint32_t first, std::uint32_t width) const;
 
@@ -40,14 +37,16 @@ class PassModel {
   std::vector<double> prefix_;  ///< Bytes of one chunk before layer l, header included.
   std::uint32_t first_layer_;
   double chunks_;
+  double connections_;
   double rounds_;
   double last_round_;  ///< K'.
   double rate_;        ///< Bytes per second of a full round.
   double last_rate_;   ///< Of the last round.
   double first_byte_s_;
+  double exposed_;
   double requests_s_;  ///< What the request rate adds: N requests of a pass.
   std::uint32_t lanes_;
-  bool hides_first_byte_;
+  double passes_in_flight_;  ///< floor(K/N), at least 1; 1 with several lanes.
 };
 
 /// Follows passes through time, lane by lane.
@@ -65,7 +64,7 @@ class PassClock {
  private:
   const PassModel& model_;
   std::vector<double> free_;
-  bool any_ = false;
+  std::uint32_t passes_ = 0;
 };
 
 }  // namespace objectcache::plan

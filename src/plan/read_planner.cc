@@ -48,7 +48,8 @@ Result<void> check(const ReadJob& job, const StoreCharacter& store, const PlanOp
       std::isfinite(store.bytes_per_s) && store.bytes_per_s > 0 &&
       std::isfinite(store.connection_bytes_per_s) && store.connection_bytes_per_s >= 0 &&
       std::isfinite(store.requests_per_s) && store.requests_per_s >= 0 &&
-      store.first_byte >= Duration::zero() && std::isfinite(options.margin) && options.margin >= 0;
+      store.first_byte >= Duration::zero() && store.first_byte_exposed >= 0 &&
+      store.first_byte_exposed <= 1 && std::isfinite(options.margin) && options.margin >= 0;
   if (!rates_make_sense) return refuse("rates must be finite and positive, times not negative");
   return {};
 }
@@ -69,9 +70,12 @@ class WidthChooser {
     // Waiting for first bytes dominates where connections are few: then a wider first pass at most
     // doubles the wait for the first layer, and saves whole passes later.
     const double transfer = model.transfer_s(first_, 1);
-    first_width_max_ = std::max(floor_width_, clamp_width(1 + model.rounds_s() / transfer));
+    first_width_max_ =
+        std::max(floor_width_, clamp_width(1 + model.waits_s(first_, 1, true) / transfer));
     one_pass_ =
         store.connections >= job.chunks && model.lanes() == 1 && width_max_ == layers_ - first_;
+    cheap_width_ = cheap_width();
+    first_ready_ = model.ready(0, first_, 1, first_, true);
     for (double due = 0; const Duration window : job.windows) {
       due_.push_back(due);
       if (due_.size() > first_) due += seconds(window);
@@ -93,8 +97,9 @@ class WidthChooser {
   /// twice as wide ones each, up to the width at which first bytes cost less than a tenth.
   Widths ramp() const {
     const double transfer = model_.transfer_s(first_, 1);
-    const std::uint32_t widest = std::max(
-        {floor_width_, first_width_max_, clamp_width(std::ceil(9 * model_.rounds_s() / transfer))});
+    const std::uint32_t widest =
+        std::max({floor_width_, first_width_max_,
+                  clamp_width(std::ceil(9 * model_.waits_s(first_, 1, false) / transfer))});
     Widths widths;
     std::uint32_t width = first_width_max_;
     for (std::uint32_t layer = first_; layer < layers_;) {
@@ -155,14 +160,33 @@ class WidthChooser {
     return widths;
   }
 
-  /// If a width meets its due times, so does every smaller one.
+  /// From this width on, waiting for first bytes costs less than a fiftieth of the transfer.
+  std::uint32_t cheap_width() const {
+    constexpr double kCheap = 0.02;
+    std::uint32_t width = 1;
+    while (width < width_max_ &&
+           model_.waits_s(first_, width, false) > kCheap * model_.transfer_s(first_, width)) {
+      ++width;
+    }
+    return std::max(width, floor_width_);
+  }
+
+  /// Slack that comes from windows is real. Slack that is there only because the last layers will
+  /// be late in any case disappears when the link turns out faster than believed: it is used no
+  /// further than saves time. If a width is allowed, so is every smaller one.
+  bool allowed(const PassClock& clock, std::uint32_t layer, std::uint32_t width,
+               double stall) const {
+    if (!meets(clock, layer, width, stall)) return false;
+    return width <= cheap_width_ || meets(clock, layer, width, first_ready_);
+  }
+
   std::uint32_t widest(const PassClock& clock, std::uint32_t layer, std::uint32_t limit,
                        double stall) const {
     std::uint32_t good = 1;
     std::uint32_t bad = limit + 1;
     while (good + 1 < bad) {
       const std::uint32_t width = good + (bad - good) / 2;
-      (meets(clock, layer, width, stall) ? good : bad) = width;
+      (allowed(clock, layer, width, stall) ? good : bad) = width;
     }
     return good;
   }
@@ -183,6 +207,8 @@ class WidthChooser {
   std::uint32_t width_max_;
   std::uint32_t floor_width_ = 1;
   std::uint32_t first_width_max_ = 1;
+  std::uint32_t cheap_width_ = 1;
+  double first_ready_ = 0;
   double inflate_;
   bool one_pass_ = false;
   std::vector<double> due_;  ///< Of each layer, without the stall; empty: unknown.

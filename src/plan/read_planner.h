@@ -35,8 +35,11 @@ struct StoreCharacter {
   double bytes_per_s = 0;             ///< B: of all connections together; > 0.
   double connection_bytes_per_s = 0;  ///< Of one connection; 0: one can fill the link.
   Duration first_byte{};              ///< From a request to its first byte.
-  double requests_per_s = 0;          ///< 0: no limit.
-  double price_per_request = 0;       ///< In any currency.
+  /// How much of the first-byte times of later rounds the transfers of other connections fail to
+  /// hide: 1 where all requests run in lockstep, 0 where they interleave perfectly.
+  double first_byte_exposed = 0.25;
+  double requests_per_s = 0;     ///< 0: no limit.
+  double price_per_request = 0;  ///< In any currency.
 };
 
 struct PlanOptions {

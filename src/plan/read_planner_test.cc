@@ -43,6 +43,17 @@ ReadPlan plan_of(const ReadJob& job, const StoreCharacter& store, const PlanOpti
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
+/// All requests of a round wait at the same time.
+StoreCharacter in_lockstep(StoreCharacter store) {
+  store.first_byte_exposed = 1;
+  return store;
+}
+/// While one request waits, others transfer.
+StoreCharacter interleaved(StoreCharacter store) {
+  store.first_byte_exposed = 0;
+  return store;
+}
+
 /// Every wanted layer of every chunk is read once, nothing else is.
 void expect_covers(const ReadPlan& plan, const ReadJob& job) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> seen;
@@ -95,13 +106,14 @@ std::vector<double> predicted_of_width(const ReadJob& job, const StoreCharacter&
 TEST(PassModel, IsTheFormulaOfTheDesign) {
   // X * (w * (1 - K'/N) + (j+1) * K'/N) + rounds * first byte.
   const double X = 10 * static_cast<double>(kMiB) / 1e9;
-  const PassModel model(job_of(10, 8), store_of(4));  // 3 rounds, K' = 2.
+  const PassModel model(job_of(10, 8), in_lockstep(store_of(4)));  // 3 rounds, K' = 2.
   for (std::uint32_t j = 0; j < 3; ++j) {
-    EXPECT_NEAR(model.ready(5, 2, 3, 2 + j), 5 + X * (3 * 0.8 + (j + 1) * 0.2) + 0.003, 1e-12);
+    EXPECT_NEAR(model.ready(5, 2, 3, 2 + j, true), 5 + X * (3 * 0.8 + (j + 1) * 0.2) + 0.003,
+                1e-12);
   }
   // K >= N: K' = N, each layer comes after the one before it.
   const PassModel wide(job_of(10, 8), store_of(16));
-  EXPECT_NEAR(wide.ready(0, 0, 8, 3), 4 * X + 0.001, 1e-12);
+  EXPECT_NEAR(wide.ready(0, 0, 8, 3, true), 4 * X + 0.001, 1e-12);
 }
 
 TEST(PassModel, AgreesWithTheSimulationWithBarriers) {
@@ -112,7 +124,7 @@ TEST(PassModel, AgreesWithTheSimulationWithBarriers) {
           ReadJob job = job_of(chunks, 12);
           job.header_bytes = 4096;
           for (std::size_t l = 0; l < 12; ++l) job.slice_bytes[l] += (l % 3) * 300'000;
-          const auto store = store_of(connections, 1e9, first_byte);
+          const auto store = in_lockstep(store_of(connections, 1e9, first_byte));
           const auto expected = predicted_of_width(job, store, width);
           const auto simulated =
               simulate_link(reads_of_width(job, width), job, store, PassRule::kBarrier);
@@ -136,7 +148,7 @@ TEST(PassModel, IsNeverMuchTooHopefulWithoutBarriers) {
     for (const std::uint32_t connections : {1U, 2U, 4U, 7U, 16U}) {
       for (const std::uint32_t width : {1U, 2U, 4U, 12U}) {
         const ReadJob job = job_of(chunks, 12);
-        const auto store = store_of(connections, 1e9, microseconds(500));
+        const auto store = in_lockstep(store_of(connections, 1e9, microseconds(500)));
         const auto expected = predicted_of_width(job, store, width);
         const auto simulated =
             simulate_link(reads_of_width(job, width), job, store, PassRule::kLeftover);
@@ -147,6 +159,30 @@ TEST(PassModel, IsNeverMuchTooHopefulWithoutBarriers) {
     }
   }
   EXPECT_LE(worst, 1.05);
+}
+
+TEST(PassModel, FirstByteTimesThatVaryLieBetweenTheExtremes) {
+  for (const std::uint32_t chunks : {7U, 16U, 28U, 64U}) {
+    for (const std::uint32_t connections : {1U, 2U, 4U, 7U}) {
+      for (const std::uint32_t width : {1U, 2U, 4U, 12U}) {
+        for (const auto first_byte : {microseconds(500), microseconds(4'000)}) {
+          const ReadJob job = job_of(chunks, 24);
+          const auto store = store_of(connections, 1e9, first_byte);
+          const auto end = [&](const StoreCharacter& s) {
+            return predicted_of_width(job, s, width).back();
+          };
+          const double simulated =
+              simulate_link(reads_of_width(job, width), job, store, PassRule::kLeftover, 0.3)
+                  .back();
+          SCOPED_TRACE(testing::Message()
+                       << "N " << chunks << " K " << connections << " w " << width);
+          EXPECT_GE(simulated, end(interleaved(store)) * 0.95);
+          EXPECT_LE(simulated, end(in_lockstep(store)) * 1.05);
+          EXPECT_NEAR(simulated, end(store), 0.2 * simulated);
+        }
+      }
+    }
+  }
 }
 
 TEST(PassModel, SlowConnectionsRunPassesSideBySide) {
@@ -169,7 +205,7 @@ TEST(PassModel, TheRequestRateBoundsAPass) {
   StoreCharacter store = store_of(16, 1e9, milliseconds(1));
   store.requests_per_s = 1000;
   const PassModel model(job_of(100, 4, 1000), store);
-  EXPECT_NEAR(model.ready(0, 0, 1, 0), 0.1 + 0.001, 1e-9);
+  EXPECT_NEAR(model.ready(0, 0, 1, 0, true), 0.1 + 0.001, 1e-9);
 }
 
 // ---------------------------------------------------------------- planned
@@ -198,14 +234,14 @@ TEST(PlanRead, LongWindowsAllowWidePasses) {
   EXPECT_LT(plan.reads.size(), 16U * 8U);
   // What no plan can beat: the first layer. The plan adds nothing to it.
   const PassModel model(job, store);
-  EXPECT_NEAR(seconds(plan.predicted_stall), model.ready(0, 0, 1, 0), 1e-4);
+  EXPECT_NEAR(seconds(plan.predicted_stall), model.ready(0, 0, 1, 0, true), 1e-4);
 }
 
 TEST(PlanRead, ShortWindowsStillReachTheIdeal) {
   // Transfer-bound: X = 43 ms, c = 10 ms. Ideal: all bytes back to back, the last window hidden.
   ReadJob job = job_of(16, 32);
   job.windows.assign(32, milliseconds(10));
-  const auto store = store_of(4, 390e6, milliseconds(2));
+  const auto store = in_lockstep(store_of(4, 390e6, milliseconds(2)));
   const ReadPlan plan = plan_of(job, store);
   expect_covers(plan, job);
   const double bytes_s = 16 * 32 * static_cast<double>(kMiB) / 390e6;
@@ -259,7 +295,9 @@ TEST(PlanRead, ReachesTheSmallestStallOfAnyGrouping) {
           const ReadPlan plan = plan_of(job, store, {.margin = 0});
           expect_covers(plan, job);
           const double best = best_stall(job, store, plan.widths.front());
-          EXPECT_LE(seconds(plan.predicted_stall), best * 1.0001 + 1e-6)
+          // A fiftieth of the transfer is given for not relying on slack that may disappear.
+          const double transfer = PassModel(job, store).transfer_s(0, 9);
+          EXPECT_LE(seconds(plan.predicted_stall), best * 1.0001 + 0.02 * transfer)
               << "N " << chunks << " K " << connections << " c " << window_ms;
         }
       }
@@ -275,19 +313,39 @@ TEST(PlanRead, PredictionsHoldInTheSimulation) {
         job.windows.assign(32, milliseconds(window_ms));
         const auto store = store_of(connections, 1e9, milliseconds(1));
         const ReadPlan plan = plan_of(job, store);
-        const auto simulated = simulate_link(plan.reads, job, store, PassRule::kLeftover);
+        const auto simulated = simulate_link(plan.reads, job, store, PassRule::kLeftover, 0.3);
         double stall = 0;
         for (std::size_t l = 0; l < 32; ++l) {
-          EXPECT_LE(simulated[l], seconds(plan.predicted_ready[l]) * 1.05) << "layer " << l;
+          EXPECT_LE(simulated[l], seconds(plan.predicted_ready[l]) * 1.05 + 0.003) << "layer " << l;
           stall = std::max(stall, simulated[l] - static_cast<double>(l) * window_ms / 1000);
         }
-        EXPECT_LE(stall, seconds(plan.predicted_stall) * 1.05 + 1e-4);
+        EXPECT_LE(stall, seconds(plan.predicted_stall) * 1.05 + 0.003);
         // No grouping can beat the bare bytes.
         const double bytes_s = 32.0 * chunks * static_cast<double>(kMiB) / 1e9;
         EXPECT_GE(simulated.back(), bytes_s * 0.999);
       }
     }
   }
+}
+
+TEST(PlanRead, AFasterLinkThanBelievedIsNotSpoiledByWidePasses) {
+  // Transfer-bound as believed; over the link as it is, twice as fast, it still nearly is.
+  ReadJob job = job_of(28, 32);
+  job.windows.assign(32, milliseconds(24));
+  const auto believed = store_of(7, 390e6, milliseconds(1));
+  auto real = believed;
+  real.bytes_per_s *= 2;
+  const ReadPlan plan = plan_of(job, believed);
+  const auto simulated = simulate_link(plan.reads, job, real, PassRule::kLeftover, 0.3);
+  const auto ideal = simulate_link(plan_of(job, real).reads, job, real, PassRule::kLeftover, 0.3);
+  const auto stall = [](const std::vector<double>& ready) {
+    double worst = 0;
+    for (std::size_t l = 0; l < 32; ++l) {
+      worst = std::max(worst, ready[l] - static_cast<double>(l) * 0.024);
+    }
+    return worst;
+  };
+  EXPECT_LE(stall(simulated), stall(ideal) * 1.05);
 }
 
 TEST(PlanRead, DueTimesAreTheStallPlusTheWindowsBefore) {
@@ -431,6 +489,8 @@ TEST(PlanRead, ArgumentsThatDoNotFitAreRefused) {
   EXPECT_TRUE(refused(same, [](auto& s) { s.bytes_per_s = std::nan(""); }));
   EXPECT_TRUE(refused(same, [](auto& s) { s.bytes_per_s = HUGE_VAL; }));
   EXPECT_TRUE(refused(same, [](auto& s) { s.first_byte = Duration(-1); }));
+  EXPECT_TRUE(refused(same, [](auto& s) { s.first_byte_exposed = 1.5; }));
+  EXPECT_TRUE(refused(same, [](auto& s) { s.first_byte_exposed = std::nan(""); }));
 }
 
 TEST(PlanRead, TooManyReadsAreRefused) {
