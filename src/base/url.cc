@@ -152,7 +152,8 @@ std::string percent_encode(std::string_view text) {
 
 std::string Url::display() const {
   std::string out = scheme + ":";
-  if (!authority.empty()) out += "//" + authority;
+  // A path of its own that begins with "//" would read back as an authority.
+  if (!authority.empty() || path.starts_with("//")) out += "//" + authority;
   return out + percent_encode(path);
 }
 

@@ -84,6 +84,7 @@ TEST(Url, DisplayLeavesParametersOutAndReadsBack) {
   ASSERT_TRUE(url);
   EXPECT_EQ(url->display(), "s3://b/x%20y/z");
   EXPECT_EQ(parse_url(url->display())->path, url->path);
+  EXPECT_EQ(parse_url(parse_url("file:////a")->display())->path, "//a");
 }
 
 }  // namespace
