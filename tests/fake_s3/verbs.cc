@@ -288,10 +288,14 @@ Answer list_objects(const Route& route, ObjectTable& table, const Pairs& query) 
   return out;
 }
 
-Answer delete_objects(const WireRequest& request, const Route& route, ObjectTable& table,
-                      const Pairs& query) {
+Answer delete_objects(const WireRequest& request, const Route& route, const VerbRules& rules,
+                      ObjectTable& table, const Pairs& query) {
   if (auto name = stray_parameter(query, {"delete"})) return stray_answer(*name);
-  if (!request.header("content-md5") && !request.header("x-amz-checksum-crc32c")) {
+  // Newer clients of other makes send a checksum that is not looked at here.
+  const bool other_checksum =
+      !rules.refuse_unknown_headers && request.header("x-amz-checksum-crc32").has_value();
+  if (!request.header("content-md5") && !request.header("x-amz-checksum-crc32c") &&
+      !other_checksum) {
     return error_answer(400, "InvalidRequest",
                         "Missing required header for this request: Content-MD5");
   }
@@ -315,7 +319,7 @@ Answer bucket_verb(WireRequest& request, const Route& route, const VerbRules& ru
                    ObjectTable& table, const Pairs& query) {
   if (request.method == "POST") {
     if (find_value(query, "delete") != nullptr) {
-      return delete_objects(request, route, table, query);
+      return delete_objects(request, route, rules, table, query);
     }
     return error_answer(501, "NotImplemented", "POST is for ?delete only");
   }
