@@ -1,29 +1,19 @@
 #include "http/connection.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cassert>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include "http/asio.h"
 #include "http/body_target.h"
+#include "http/reactor.h"
 #include "http/request_head.h"
 #include "http/response_parser.h"
-#include "http/socket_io.h"
-#include "http/tls.h"
+#include "http/transport.h"
 
 namespace objectcache::http {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -43,6 +33,7 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
 }
 
 class ClientConnection final : public Connection,
+                               public Transport::Waiter,
                                public std::enable_shared_from_this<ClientConnection> {
  public:
   ClientConnection(Reactor& reactor, SocketAddress address, Options options, TimePoint deadline,
@@ -51,7 +42,7 @@ class ClientConnection final : public Connection,
         owner_(&owner),
         options_(std::move(options)),
         address_(std::move(address)),
-        socket_(ReactorAccess::context(reactor)),
+        transport_(reactor),
         deadline_(deadline) {}
   ~ClientConnection() override {
     if (timer_ != TimerId::kNone) reactor_.cancel_timer(timer_);
@@ -76,7 +67,6 @@ class ClientConnection final : public Connection,
   enum class Step : std::uint8_t { kAgain, kLeave };
 
   // Opening.
-  std::string open_socket();
   void connected();
   void handshake();
   void opened();
@@ -84,8 +74,7 @@ class ClientConnection final : public Connection,
   // Waiting.
   void wait_for(IoResult::Status what);
   void wait_read();
-  void wait_write();
-  void event();
+  void ready() override;
   void progress_later();
   void moved();
   void arm_timer(TimePoint when);
@@ -94,22 +83,20 @@ class ClientConnection final : public Connection,
 
   // Sending.
   void send_some();
-  IoResult write_once();
-  void sent(std::size_t bytes);
 
   // Receiving.
   void receive();
   Step receive_head();
   Step head_complete();
   Step receive_body();
-  Step receive_plain(std::uint64_t limit);
-  Step receive_tls(std::uint64_t limit);
+  Step receive_direct(std::uint64_t limit);
   Step receive_encoded(std::uint64_t limit);
   Step take_encoded(std::span<const std::byte> raw);
   Step placed(std::uint64_t before);
   Step body_complete(bool surplus);
   Step ended_early(const IoResult& result);
-  IoResult read_some(Segment into);
+  Step again_or_wait(const IoResult& result);
+  IoResult read_some(std::span<iovec> buffers);
 
   // Ending.
   Step fail_exchange(Failure failure, Error error);
@@ -123,13 +110,10 @@ class ClientConnection final : public Connection,
   ConnectionOwner* owner_;
   Options options_;
   SocketAddress address_;
-  asio::posix::stream_descriptor socket_;
-  std::unique_ptr<TlsStream> tls_;
+  Transport transport_;
   Phase phase_ = Phase::kConnecting;
   Counters counters_;
 
-  bool read_awaited_ = false;
-  bool write_awaited_ = false;
   TimerId timer_ = TimerId::kNone;
   TimePoint timer_at_{};
   TimePoint deadline_;
@@ -137,12 +121,7 @@ class ClientConnection final : public Connection,
   // One exchange. `serial_` tells code that called the sink whether that ended it.
   std::uint64_t serial_ = 0;
   std::shared_ptr<ResponseSink> sink_;  ///< Null while a cancelled answer is drained.
-  const Request* request_ = nullptr;
-  std::string head_;
-  std::size_t head_sent_ = 0;
-  std::size_t body_index_ = 0;
-  std::size_t body_offset_ = 0;
-  bool all_sent_ = false;
+  RequestProgress request_;
   std::string send_problem_;  ///< Set: sending failed; an answer may still be there.
   Duration stall_timeout_{};
   TimePoint last_moved_{};
@@ -168,34 +147,8 @@ Error ClientConnection::unavailable(std::string what) const {
                .http_status = 0};
 }
 
-// Empty, or what went wrong.
-std::string ClientConnection::open_socket() {
-  const int fd =
-      ::socket(address_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::generic_category().message(errno);
-  boost::system::error_code error;
-  socket_.assign(fd, error);
-  if (error) {
-    ::close(fd);
-    return error.message();
-  }
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (options_.receive_buffer_bytes > 0) {
-    const int bytes =
-        static_cast<int>(std::min<std::size_t>(options_.receive_buffer_bytes, 1U << 30));
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-  }
-  const auto* to = reinterpret_cast<const sockaddr*>(&address_.storage);
-  if (::connect(fd, to, address_.length) != 0 && errno != EINPROGRESS) {
-    return std::generic_category().message(errno);
-  }
-  return {};
-}
-
 void ClientConnection::connect() {
-  std::string problem = open_socket();
+  std::string problem = transport_.open(address_, options_.receive_buffer_bytes);
   if (!problem.empty()) {
     reactor_.post([self = shared_from_this(), problem = std::move(problem)] {
       if (self->phase_ != Phase::kClosed) {
@@ -205,34 +158,29 @@ void ClientConnection::connect() {
     return;
   }
   arm_timer(deadline_);
-  wait_write();
+  wait_for(IoResult::Status::kWantWrite);
 }
 
 void ClientConnection::connected() {
-  int code = 0;
-  socklen_t size = sizeof code;
-  ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR, &code, &size);
-  if (code != 0) {
-    return close(unavailable("cannot connect: " + std::generic_category().message(code)));
-  }
+  const IoResult result = transport_.finish_connect();
+  if (!result.done()) return close(unavailable("cannot connect: " + result.problem));
   if (!options_.tls) return opened();
-  auto tls = TlsStream::create_client(options_.tls, socket_.native_handle(), options_.tls_name);
-  if (!tls) return close(tls.error());
-  tls_ = std::move(*tls);
+  const auto started = transport_.start_tls(options_.tls, options_.tls_name);
+  if (!started) return close(started.error());
   phase_ = Phase::kHandshaking;
   handshake();
 }
 
 void ClientConnection::handshake() {
-  const IoResult result = tls_->handshake();
+  const IoResult result = transport_.handshake();
   if (result.want_wait()) return wait_for(result.status);
   if (result.done()) {
-    counters_.tls_session_reused = tls_->session_reused();
+    counters_.tls_session_reused = transport_.tls_session_reused();
     return opened();
   }
   Error error = unavailable(result.problem);
   // Nothing to gain from trying again: someone has to mend the configuration.
-  if (tls_->certificate_refused()) error.code = ErrorCode::kInvalidArgument;
+  if (transport_.certificate_refused()) error.code = ErrorCode::kInvalidArgument;
   close(error);
 }
 
@@ -244,32 +192,12 @@ void ClientConnection::opened() {
 // ---------------------------------------------------------------- waiting
 
 void ClientConnection::wait_for(IoResult::Status what) {
-  if (what == IoResult::Status::kWantWrite) {
-    wait_write();
-  } else {
-    wait_read();
-  }
+  transport_.wait(what, shared_from_this());
 }
 
-void ClientConnection::wait_read() {
-  if (std::exchange(read_awaited_, true)) return;
-  socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                     [self = shared_from_this()](const boost::system::error_code& error) {
-                       self->read_awaited_ = false;
-                       if (!error) self->event();
-                     });
-}
+void ClientConnection::wait_read() { wait_for(IoResult::Status::kWantRead); }
 
-void ClientConnection::wait_write() {
-  if (std::exchange(write_awaited_, true)) return;
-  socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-                     [self = shared_from_this()](const boost::system::error_code& error) {
-                       self->write_awaited_ = false;
-                       if (!error) self->event();
-                     });
-}
-
-void ClientConnection::event() {
+void ClientConnection::ready() {
   switch (phase_) {
     case Phase::kConnecting:
       return connected();
@@ -277,7 +205,7 @@ void ClientConnection::event() {
       return handshake();
     case Phase::kHead:
     case Phase::kBody:
-      if (phase_ == Phase::kHead && !all_sent_) send_some();
+      if (phase_ == Phase::kHead && !request_.done()) send_some();
       return receive();
     case Phase::kIdle:  // A wait left over from an exchange; spoiled() looks before reuse.
     case Phase::kClosed:
@@ -287,7 +215,7 @@ void ClientConnection::event() {
 
 void ClientConnection::progress_later() {
   reactor_.post([self = shared_from_this(), serial = serial_] {
-    if (self->serial_ == serial && self->in_exchange()) self->event();
+    if (self->serial_ == serial && self->in_exchange()) self->ready();
   });
 }
 
@@ -341,10 +269,7 @@ void ClientConnection::start(const Request& request, std::string head,
   ++counters_.exchanges;
   phase_ = Phase::kHead;
   sink_ = std::move(sink);
-  request_ = &request;
-  head_ = std::move(head);
-  head_sent_ = body_index_ = body_offset_ = 0;
-  all_sent_ = false;
+  request_.start(std::move(head), request.body);
   send_problem_.clear();
   deadline_ = options.deadline;
   stall_timeout_ = options.stall_timeout;
@@ -359,47 +284,13 @@ void ClientConnection::start(const Request& request, std::string head,
   wait_read();
 }
 
-IoResult ClientConnection::write_once() {
-  const auto& body = request_->body;
-  if (tls_) {
-    if (head_sent_ < head_.size()) {
-      return tls_->write(std::as_bytes(std::span(head_)).subspan(head_sent_));
-    }
-    return tls_->write(body[body_index_].subspan(body_offset_));
-  }
-  std::array<iovec, kBuffersMax> buffers;
-  std::size_t count = 0;
-  if (head_sent_ < head_.size()) {
-    buffers[count++] = {head_.data() + head_sent_, head_.size() - head_sent_};
-  }
-  std::size_t offset = body_offset_;
-  for (std::size_t i = body_index_; i < body.size() && count < buffers.size(); ++i) {
-    const ConstSegment part = body[i].subspan(offset);
-    offset = 0;
-    // sendmsg() only reads, whatever the type of iovec says.
-    buffers[count++] = {const_cast<std::byte*>(part.data()), part.size()};
-  }
-  return socket_write(socket_.native_handle(), std::span(buffers).first(count));
-}
-
-void ClientConnection::sent(std::size_t bytes) {
-  counters_.bytes_out += bytes;
-  const std::size_t of_head = std::min(bytes, head_.size() - head_sent_);
-  head_sent_ += of_head;
-  body_offset_ += bytes - of_head;
-  const auto& body = request_->body;
-  while (body_index_ < body.size() && body_offset_ >= body[body_index_].size()) {
-    body_offset_ -= body[body_index_].size();
-    ++body_index_;
-  }
-  all_sent_ = head_sent_ == head_.size() && body_index_ == body.size();
-}
-
 void ClientConnection::send_some() {
   std::size_t turn = 0;
-  while (!all_sent_ && send_problem_.empty()) {
+  while (!request_.done() && send_problem_.empty()) {
     if (turn >= kTurnBytes) return progress_later();
-    const IoResult result = write_once();
+    std::array<iovec, kBuffersMax> buffers;
+    const std::size_t count = request_.next(buffers);
+    const IoResult result = transport_.write(std::span(buffers).first(count));
     if (result.want_wait()) return wait_for(result.status);
     if (!result.done()) {
       // The server may have answered before it closed ("403", "412"): reading tells.
@@ -408,7 +299,8 @@ void ClientConnection::send_some() {
       return;
     }
     turn += result.bytes;
-    sent(result.bytes);
+    counters_.bytes_out += result.bytes;
+    request_.advance(result.bytes);
     moved();
   }
 }
@@ -426,14 +318,8 @@ void ClientConnection::receive() {
   }
 }
 
-IoResult ClientConnection::read_some(Segment into) {
-  IoResult result;
-  if (tls_) {
-    result = tls_->read(into);
-  } else {
-    iovec buffer{into.data(), into.size()};
-    result = socket_read(socket_.native_handle(), std::span(&buffer, 1));
-  }
+IoResult ClientConnection::read_some(std::span<iovec> buffers) {
+  IoResult result = transport_.read(buffers);
   if (result.done()) {
     counters_.bytes_in += result.bytes;
     turn_bytes_ += result.bytes;
@@ -459,7 +345,8 @@ ClientConnection::Step ClientConnection::ended_early(const IoResult& result) {
 
 ClientConnection::Step ClientConnection::receive_head() {
   const Segment space = parser_.space();
-  const IoResult result = read_some(space);
+  iovec buffer{space.data(), space.size()};
+  const IoResult result = read_some(std::span(&buffer, 1));
   if (result.want_wait()) {
     wait_for(result.status);
     return Step::kLeave;
@@ -473,14 +360,12 @@ ClientConnection::Step ClientConnection::receive_head() {
     return fail_exchange(Failure::kOther, std::move(error));
   }
   if (*complete) return head_complete();
-  if (tls_ || result.bytes == space.size()) return Step::kAgain;
-  wait_read();
-  return Step::kLeave;
+  return again_or_wait(result);
 }
 
 ClientConnection::Step ClientConnection::head_complete() {
   const ResponseHead& head = parser_.head();
-  if (!all_sent_ && head.status < 300) {
+  if (!request_.done() && head.status < 300) {
     return fail_exchange(Failure::kOther,
                          Error{.code = ErrorCode::kCorrupt,
                                .message = fmt::format("{}: the server answered {} before it had "
@@ -526,10 +411,17 @@ ClientConnection::Step ClientConnection::receive_body() {
     parser_.consume(part.size());
     return placed(before);
   }
-  return tls_ ? receive_tls(limit) : receive_plain(limit);
+  return receive_direct(limit);
 }
 
-ClientConnection::Step ClientConnection::receive_plain(std::uint64_t limit) {
+// Where there is no more to read, trying again would only cost a call.
+ClientConnection::Step ClientConnection::again_or_wait(const IoResult& result) {
+  if (!result.drained) return Step::kAgain;
+  wait_read();
+  return Step::kLeave;
+}
+
+ClientConnection::Step ClientConnection::receive_direct(std::uint64_t limit) {
   std::array<iovec, kBuffersMax + 1> buffers;
   const std::uint64_t before = target_.placed();
   const auto space = target_.next(std::span(buffers).first(kBuffersMax),
@@ -538,54 +430,19 @@ ClientConnection::Step ClientConnection::receive_plain(std::uint64_t limit) {
   // A byte behind the end of the body would be taken for the next answer: look for it here, where
   // it costs nothing.
   std::byte surplus{};
-  if (space.bytes == *target_.remaining()) buffers[count++] = {&surplus, 1};
-  const IoResult result = socket_read(socket_.native_handle(), std::span(buffers).first(count));
-  if (result.want_wait()) {
-    wait_read();
-    return Step::kLeave;
-  }
-  if (!result.done()) return ended_early(result);
-  counters_.bytes_in += result.bytes;
-  turn_bytes_ += result.bytes;
-  moved();
-  target_.advance(std::min(result.bytes, space.bytes));
-  if (result.bytes > space.bytes) return body_complete(true);
-  // A short read has emptied the socket: trying again would only cost a call.
-  const bool emptied = result.bytes < space.bytes;
-  const Step step = placed(before);
-  if (step == Step::kAgain && emptied) {
-    wait_read();
-    return Step::kLeave;
-  }
-  return step;
-}
-
-ClientConnection::Step ClientConnection::receive_tls(std::uint64_t limit) {
-  const std::uint64_t before = target_.placed();
-  limit = std::min({limit, static_cast<std::uint64_t>(kReadBytes), *target_.remaining()});
-  IoResult result;
-  while (limit > 0) {
-    iovec buffer;
-    const auto space = target_.next(std::span(&buffer, 1), limit);
-    result = read_some(Segment(static_cast<std::byte*>(buffer.iov_base), space.bytes));
-    if (!result.done()) break;
-    target_.advance(result.bytes);
-    limit -= result.bytes;
-  }
-  if (target_.placed() > before) {
-    // What went wrong, if anything did, comes up again with the next read.
-    const Step step = placed(before);
-    if (step == Step::kAgain && result.want_wait()) {
-      wait_for(result.status);
-      return Step::kLeave;
-    }
-    return step;
-  }
+  const bool last = space.bytes == *target_.remaining();
+  if (last) buffers[count++] = {&surplus, 1};
+  const IoResult result = read_some(std::span(buffers).first(count));
   if (result.want_wait()) {
     wait_for(result.status);
     return Step::kLeave;
   }
-  return ended_early(result);
+  if (!result.done()) return ended_early(result);
+  target_.advance(std::min(result.bytes, space.bytes));
+  const Step step = placed(before);
+  if (step == Step::kLeave) return step;
+  if (last && result.bytes >= space.bytes) return body_complete(result.bytes > space.bytes);
+  return again_or_wait(result);
 }
 
 // A chunked body, or one that ends with the connection: lists and error documents, so copied.
@@ -597,8 +454,8 @@ ClientConnection::Step ClientConnection::receive_encoded(std::uint64_t limit) {
     return take_encoded(part);
   }
   std::array<std::byte, kChunkBytes> raw;
-  const IoResult result = read_some(
-      Segment(raw).first(static_cast<std::size_t>(std::min<std::uint64_t>(raw.size(), limit))));
+  iovec buffer{raw.data(), static_cast<std::size_t>(std::min<std::uint64_t>(raw.size(), limit))};
+  const IoResult result = read_some(std::span(&buffer, 1));
   if (result.want_wait()) {
     wait_for(result.status);
     return Step::kLeave;
@@ -645,7 +502,7 @@ ClientConnection::Step ClientConnection::placed(std::uint64_t before) {
 }
 
 ClientConnection::Step ClientConnection::body_complete(bool surplus) {
-  if (surplus || (tls_ && tls_->pending() > 0)) {
+  if (surplus || transport_.buffered()) {
     return fail_exchange(
         Failure::kOther,
         Error{.code = ErrorCode::kCorrupt,
@@ -657,7 +514,7 @@ ClientConnection::Step ClientConnection::body_complete(bool surplus) {
               .request_id = {},
               .http_status = 0});
   }
-  const bool reusable = all_sent_ && parser_.keep_alive();
+  const bool reusable = request_.done() && parser_.keep_alive();
   auto body = target_.finish();
   const bool good = body.has_value();
   if (!good) failure_ = Failure::kOther;
@@ -678,7 +535,7 @@ void ClientConnection::finish(Result<std::string> result, bool reusable) {
   ++serial_;
   const auto sink = std::move(sink_);
   sink_ = nullptr;
-  request_ = nullptr;
+  request_.forget();
   if (reusable) {
     phase_ = Phase::kIdle;
     if (owner_ != nullptr) owner_->connection_ready(*this);
@@ -689,11 +546,8 @@ void ClientConnection::finish(Result<std::string> result, bool reusable) {
 }
 
 void ClientConnection::close_socket() {
-  if (tls_ && phase_ == Phase::kIdle) tls_->shutdown();
+  transport_.close(phase_ == Phase::kIdle);
   phase_ = Phase::kClosed;
-  tls_.reset();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
   if (timer_ != TimerId::kNone) reactor_.cancel_timer(timer_);
   timer_ = TimerId::kNone;
 }
@@ -707,11 +561,11 @@ void ClientConnection::close(const Error& why) {
 
 void ClientConnection::cancel() {
   if (!in_exchange() || !sink_) return;
-  const bool drain = phase_ == Phase::kBody && all_sent_ && parser_.keep_alive() &&
+  const bool drain = phase_ == Phase::kBody && request_.done() && parser_.keep_alive() &&
                      parser_.framing() == BodyFraming::kLength && target_.remaining() &&
                      *target_.remaining() <= kDrainBytes;
   ++serial_;
-  request_ = nullptr;
+  request_.forget();
   failure_ = Failure::kOther;
   if (drain) {
     target_.detach();
@@ -758,8 +612,7 @@ void ClientConnection::abandon() {
 
 bool ClientConnection::spoiled() {
   if (phase_ != Phase::kIdle) return true;
-  const IoResult result = tls_ ? tls_->peek() : socket_peek(socket_.native_handle());
-  return !result.want_wait();
+  return !transport_.peek().want_wait();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "http/address_book.h"
 #include "http/connection.h"
 #include "http/reactor.h"
 #include "http/request_head.h"
@@ -100,14 +101,11 @@ class PoolExchange final : public Exchange,
 
 struct PoolCore final : public ConnectionOwner, public std::enable_shared_from_this<PoolCore> {
   PoolCore(Reactor& r, ConnectionPool::Options o)
-      : reactor(r), options(std::move(o)), resolver(r) {}
+      : reactor(r),
+        options(std::move(o)),
+        resolver(r),
+        addresses({.avoid_min = options.avoid_min, .avoid_max = options.avoid_max}) {}
 
-  struct Address {
-    SocketAddress socket;
-    std::uint32_t connections = 0;
-    std::uint32_t failures = 0;  ///< In a row.
-    TimePoint avoid_until{};
-  };
   struct Member {
     std::shared_ptr<Connection> connection;
     TimePoint since;  ///< Opening began, or idle since.
@@ -125,7 +123,7 @@ struct PoolCore final : public ConnectionOwner, public std::enable_shared_from_t
   Resolver resolver;
   bool closed = false;
 
-  std::vector<Address> addresses;
+  AddressBook addresses;
   std::optional<TimePoint> resolved_at;
   TimerId resolve_timer = TimerId::kNone;
   std::unordered_map<const Connection*, Member> members;
@@ -146,9 +144,6 @@ struct PoolCore final : public ConnectionOwner, public std::enable_shared_from_t
   bool serve_idle();
   void give(Connection& connection);
   void open_one();
-  Address* choose_address();
-  Address* address_of(const SocketAddress& socket);
-  void avoid(const SocketAddress& socket);
   void fail_queue(const Error& why);
   void fail_hopeless(const Error& why);
 
@@ -185,7 +180,8 @@ void PoolExchange::on_end(Result<std::string> result) {
   const auto pool = pool_.lock();
   if (!result && pool && !pool->closed && connection) {
     const auto failure = connection->failure();
-    if (failure == Connection::Failure::kStall) pool->avoid(connection->address());
+    if (failure == Connection::Failure::kStall)
+      pool->addresses.failed(connection->address(), pool->reactor.now());
     // The server closed the idle connection just as the request went out.
     if (failure == Connection::Failure::kPeer && kept_ && !resent_ && !cancelled_ &&
         !connection->answer_begun() && may_be_sent_twice(request_)) {
@@ -245,9 +241,7 @@ void PoolCore::pump() {
 // While all addresses fail, one attempt at a time finds out whether that is still so, and none as
 // long as there are connections that work.
 bool PoolCore::may_open() const {
-  const TimePoint now = reactor.now();
-  return std::ranges::any_of(addresses, [&](const auto& a) { return a.avoid_until <= now; }) ||
-         (members.empty() && !addresses.empty());
+  return addresses.any_good(reactor.now()) || (members.empty() && addresses.size() > 0);
 }
 
 // False: the first request cannot use what is there.
@@ -305,16 +299,15 @@ void PoolCore::fail_hopeless(const Error& why) {
 void PoolCore::resolve_if_needed() {
   if (resolver.busy()) return;
   const TimePoint now = reactor.now();
-  const bool all_avoided =
-      std::ranges::all_of(addresses, [&](const Address& a) { return a.avoid_until > now; });
-  const Duration age_max = all_avoided ? std::chrono::seconds(1) : options.resolve_again;
+  const Duration age_max =
+      addresses.any_good(now) ? options.resolve_again : Duration(std::chrono::seconds(1));
   if (resolved_at && now - *resolved_at < age_max) return;
   resolver.resolve(options.hosts, [this](auto found) { resolved(std::move(found)); });
   // Those known serve meanwhile.
-  if (!addresses.empty() || resolve_timer != TimerId::kNone) return;
+  if (addresses.size() > 0 || resolve_timer != TimerId::kNone) return;
   resolve_timer = reactor.run_at(now + options.resolve_timeout, [this] {
     resolve_timer = TimerId::kNone;
-    if (addresses.empty()) {
+    if (addresses.size() == 0) {
       fail_queue(error_of(ErrorCode::kUnavailable,
                           fmt::format("no answer to the question for the address of host {}",
                                       options.hosts.front().host)));
@@ -327,68 +320,29 @@ void PoolCore::resolved(Result<std::vector<SocketAddress>> found) {
   if (resolve_timer != TimerId::kNone) reactor.cancel_timer(resolve_timer);
   resolve_timer = TimerId::kNone;
   if (!found) {
-    if (addresses.empty()) return fail_queue(found.error());
+    if (addresses.size() == 0) return fail_queue(found.error());
     resolved_at = reactor.now();  // Keep the old ones.
     return;
   }
   resolved_at = reactor.now();
-  std::vector<Address> next;
-  for (SocketAddress& socket : *found) {
-    Address* const known = address_of(socket);
-    if (known != nullptr) {
-      next.push_back(*known);
-    } else {
-      next.push_back(
-          {.socket = std::move(socket), .connections = 0, .failures = 0, .avoid_until = {}});
-    }
-  }
-  addresses = std::move(next);
+  addresses.replace(*found);
   pump();
-}
-
-PoolCore::Address* PoolCore::address_of(const SocketAddress& socket) {
-  const auto it =
-      std::ranges::find_if(addresses, [&](const Address& a) { return a.socket.same_as(socket); });
-  return it == addresses.end() ? nullptr : &*it;
-}
-
-// The one with the fewest connections; if all are to be avoided, the one to be tried first again.
-PoolCore::Address* PoolCore::choose_address() {
-  const TimePoint now = reactor.now();
-  const auto better = [&](const Address& a, const Address& b) {
-    const bool avoid_a = a.avoid_until > now;
-    const bool avoid_b = b.avoid_until > now;
-    if (avoid_a != avoid_b) return !avoid_a;
-    if (avoid_a && a.avoid_until != b.avoid_until) return a.avoid_until < b.avoid_until;
-    return a.connections < b.connections;
-  };
-  return &*std::ranges::min_element(addresses, better);
-}
-
-void PoolCore::avoid(const SocketAddress& socket) {
-  Address* const address = address_of(socket);
-  if (address == nullptr) return;
-  const std::uint32_t doublings = std::min(address->failures, 20U);
-  ++address->failures;
-  address->avoid_until =
-      reactor.now() +
-      std::min(options.avoid_min * (std::int64_t{1} << doublings), options.avoid_max);
 }
 
 // ---------------------------------------------------------------- connections
 
 void PoolCore::open_one() {
-  Address& address = *choose_address();
-  ++address.connections;
-  ++opening;
   const TimePoint now = reactor.now();
-  auto connection = Connection::open(
-      reactor, address.socket,
-      {.host_header = options.host_header,
-       .tls = tls,
-       .tls_name = options.tls_name.empty() ? address.socket.host : options.tls_name,
-       .receive_buffer_bytes = options.receive_buffer_bytes},
-      now + options.connect_timeout, *this);
+  const SocketAddress address = addresses.choose(now);
+  addresses.opening(address);
+  ++opening;
+  auto connection =
+      Connection::open(reactor, address,
+                       {.host_header = options.host_header,
+                        .tls = tls,
+                        .tls_name = options.tls_name.empty() ? address.host : options.tls_name,
+                        .receive_buffer_bytes = options.receive_buffer_bytes},
+                       now + options.connect_timeout, *this);
   const Connection* const key = connection.get();
   members.emplace(key, Member{.connection = std::move(connection), .since = now});
 }
@@ -414,10 +368,7 @@ void PoolCore::connection_ready(Connection& connection) {
     ++counts.connections_opened;
     counts.connect_time += now - member.since;
     if (connection.counters().tls_session_reused) ++counts.tls_sessions_reused;
-    if (Address* const address = address_of(connection.address())) {
-      address->failures = 0;
-      address->avoid_until = {};
-    }
+    addresses.worked(connection.address());
   }
   account(member);
   member.idle = true;
@@ -439,12 +390,12 @@ void PoolCore::connection_closed(Connection& connection, const Error& why) {
   forget(it->second);
   if (it->second.idle) std::erase(idle, &connection);
   members.erase(it);
-  if (Address* const address = address_of(connection.address())) --address->connections;
+  addresses.closed(connection.address());
   if (failed) {
     ++counts.connections_failed;
     ++connect_failures;
     warm_target = 0;  // A wish, not worth a second try.
-    avoid(connection.address());
+    addresses.failed(connection.address(), reactor.now());
     fail_hopeless(why);
   }
   pump();
@@ -454,7 +405,7 @@ void PoolCore::drop_idle(Connection& connection) {
   const auto it = members.find(&connection);
   std::erase(idle, &connection);
   account(it->second);
-  if (Address* const address = address_of(connection.address())) --address->connections;
+  addresses.closed(connection.address());
   const auto keep = std::move(it->second.connection);
   members.erase(it);
   keep->abandon();
@@ -474,9 +425,7 @@ void PoolCore::notice_slow() {
     if (!member.opening || member.slow || now - member.since < kSlowConnect / 2) continue;
     member.slow = true;
     ++opening_slow;
-    if (Address* const address = address_of(member.connection->address())) {
-      address->avoid_until = std::max(address->avoid_until, now + options.avoid_min);
-    }
+    addresses.slow(member.connection->address(), now);
   }
   pump();
 }
@@ -592,13 +541,11 @@ ConnectionPool::Stats ConnectionPool::stats() const {
     out.bytes_in += member.connection->counters().bytes_in - member.bytes_in_seen;
     out.bytes_out += member.connection->counters().bytes_out - member.bytes_out_seen;
   }
-  const TimePoint now = self.reactor.now();
   out.now_connections = static_cast<std::uint32_t>(self.members.size());
   out.now_idle = static_cast<std::uint32_t>(self.idle.size());
   out.now_queued = static_cast<std::uint32_t>(self.queue.size());
   out.now_addresses = static_cast<std::uint32_t>(self.addresses.size());
-  out.now_avoided = static_cast<std::uint32_t>(
-      std::ranges::count_if(self.addresses, [&](const auto& a) { return a.avoid_until > now; }));
+  out.now_avoided = static_cast<std::uint32_t>(self.addresses.avoided(self.reactor.now()));
   return out;
 }
 

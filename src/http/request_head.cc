@@ -69,4 +69,43 @@ Result<std::string> write_request_head(const Request& request, std::string_view 
   return out;
 }
 
+// ---------------------------------------------------------------- progress
+
+void RequestProgress::start(std::string head, std::span<const ConstSegment> body) {
+  head_ = std::move(head);
+  body_ = body;
+  head_sent_ = segment_ = offset_ = 0;
+}
+
+std::size_t RequestProgress::next(std::span<iovec> out) const {
+  std::size_t count = 0;
+  // sendmsg() only reads, whatever the type of iovec says.
+  if (head_sent_ < head_.size()) {
+    out[count++] = {const_cast<char*>(head_.data()) + head_sent_, head_.size() - head_sent_};
+  }
+  std::size_t offset = offset_;
+  for (std::size_t i = segment_; i < body_.size() && count < out.size(); ++i) {
+    const ConstSegment part = body_[i].subspan(offset);
+    offset = 0;
+    if (!part.empty()) out[count++] = {const_cast<std::byte*>(part.data()), part.size()};
+  }
+  return count;
+}
+
+void RequestProgress::advance(std::size_t bytes) {
+  const std::size_t of_head = std::min(bytes, head_.size() - head_sent_);
+  head_sent_ += of_head;
+  offset_ += bytes - of_head;
+  while (segment_ < body_.size() && offset_ >= body_[segment_].size()) {
+    offset_ -= body_[segment_].size();
+    ++segment_;
+  }
+}
+
+void RequestProgress::forget() {
+  head_.clear();
+  body_ = {};
+  head_sent_ = segment_ = offset_ = 0;
+}
+
 }  // namespace objectcache::http

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/uio.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,5 +19,25 @@ namespace objectcache::http {
 [[nodiscard]] Result<std::string> write_request_head(const Request& request, std::string_view host);
 
 [[nodiscard]] std::uint64_t body_bytes(const Request& request);
+
+/// How far a request has been sent. Pure.
+///
+/// Threads: one.   Lifetimes: refers to the body's memory until forget().
+class RequestProgress {
+ public:
+  void start(std::string head, std::span<const ConstSegment> body);
+  /// What is to be sent next; the number of `out` that are set.
+  [[nodiscard]] std::size_t next(std::span<iovec> out) const;
+  void advance(std::size_t bytes);
+  [[nodiscard]] bool done() const { return head_sent_ == head_.size() && segment_ == body_.size(); }
+  void forget();
+
+ private:
+  std::string head_;
+  std::size_t head_sent_ = 0;
+  std::span<const ConstSegment> body_;
+  std::size_t segment_ = 0;  ///< The next byte of the body is body_[segment_][offset_].
+  std::size_t offset_ = 0;
+};
 
 }  // namespace objectcache::http

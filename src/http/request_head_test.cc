@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace objectcache::http {
 namespace {
 
@@ -45,6 +49,31 @@ TEST(RequestHead, RefusesWhatBreaksOut) {
   }
   EXPECT_FALSE(
       write_request_head({.method = "GET", .target = "/", .headers = {}, .body = {}}, "h\nx"));
+}
+
+TEST(RequestProgress, SendsAllInOrderWhateverTheSteps) {
+  const std::string a = "abc";
+  const std::string b = "defghij";
+  const std::vector<ConstSegment> body = {
+      {}, std::as_bytes(std::span(a)), {}, std::as_bytes(std::span(b)), {}};
+  for (std::size_t step = 1; step <= 14; ++step) {
+    RequestProgress progress;
+    progress.start("HEAD", body);
+    std::string sent;
+    while (!progress.done()) {
+      iovec buffers[2];
+      const std::size_t count = progress.next(buffers);
+      ASSERT_GT(count, 0U);
+      std::size_t left = step;
+      for (std::size_t i = 0; i < count && left > 0; ++i) {
+        const std::size_t n = std::min(left, buffers[i].iov_len);
+        sent.append(static_cast<const char*>(buffers[i].iov_base), n);
+        left -= n;
+      }
+      progress.advance(step - left);
+    }
+    EXPECT_EQ(sent, "HEADabcdefghij") << step;
+  }
 }
 
 }  // namespace

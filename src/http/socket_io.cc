@@ -10,10 +10,12 @@ namespace objectcache::http {
 namespace {
 
 IoResult result_of(ssize_t moved, IoResult::Status when_blocked) {
-  if (moved > 0) return {IoResult::Status::kDone, static_cast<std::size_t>(moved), {}};
-  if (moved == 0) return {IoResult::Status::kEnd, 0, {}};
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return {when_blocked, 0, {}};
-  return {IoResult::Status::kError, 0, std::generic_category().message(errno)};
+  if (moved > 0) {
+    return {.status = IoResult::Status::kDone, .bytes = static_cast<std::size_t>(moved)};
+  }
+  if (moved == 0) return {.status = IoResult::Status::kEnd};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {.status = when_blocked};
+  return {.status = IoResult::Status::kError, .problem = std::generic_category().message(errno)};
 }
 
 template <class Call>
@@ -26,16 +28,19 @@ ssize_t uninterrupted(Call call) {
 }  // namespace
 
 IoResult socket_read(int fd, std::span<iovec> buffers) {
-  if (buffers.size() == 1) {
-    return result_of(
-        uninterrupted([&] { return ::recv(fd, buffers[0].iov_base, buffers[0].iov_len, 0); }),
-        IoResult::Status::kWantRead);
-  }
+  std::size_t wanted = 0;
+  for (const iovec& buffer : buffers) wanted += buffer.iov_len;
   msghdr message{};
   message.msg_iov = buffers.data();
   message.msg_iovlen = buffers.size();
-  return result_of(uninterrupted([&] { return ::recvmsg(fd, &message, 0); }),
-                   IoResult::Status::kWantRead);
+  IoResult result = result_of(uninterrupted([&] {
+                                return buffers.size() == 1
+                                           ? ::recv(fd, buffers[0].iov_base, wanted, 0)
+                                           : ::recvmsg(fd, &message, 0);
+                              }),
+                              IoResult::Status::kWantRead);
+  result.drained = result.bytes < wanted;
+  return result;
 }
 
 IoResult socket_write(int fd, std::span<iovec> buffers) {

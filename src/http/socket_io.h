@@ -14,7 +14,7 @@ namespace objectcache::http {
 /// What one attempt to read or write without waiting came to.
 struct IoResult {
   enum class Status : std::uint8_t {
-    kDone,       ///< `bytes` > 0 were moved (handshake: it is complete).
+    kDone,       ///< `bytes` > 0 were moved (handshake, connect: it is complete).
     kWantRead,   ///< Nothing moved: try again when the socket can be read.
     kWantWrite,  ///< Nothing moved: try again when the socket can be written.
     kEnd,        ///< The peer sent all it will send.
@@ -22,7 +22,8 @@ struct IoResult {
   };
   Status status = Status::kDone;
   std::size_t bytes = 0;
-  std::string problem;
+  bool drained = false;  ///< kDone, reading: nothing more is there now; trying again is in vain.
+  std::string problem = {};
 
   [[nodiscard]] bool done() const { return status == Status::kDone; }
   [[nodiscard]] bool want_wait() const {
