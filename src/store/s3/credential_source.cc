@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace objectcache::store_s3 {
+namespace {
+
+constexpr Duration kPauseAfterFailure = std::chrono::seconds(1);
+
+}  // namespace
 
 struct FetchedCredentials::State : std::enable_shared_from_this<State> {
   struct Waiter {
@@ -10,24 +15,37 @@ struct FetchedCredentials::State : std::enable_shared_from_this<State> {
     Completion done;
   };
 
-  State(const WallClock& wall_clock, Fetch fetch_function)
-      : wall(wall_clock), fetch(std::move(fetch_function)) {}
+  State(std::shared_ptr<const WallClock> wall_clock, Fetch fetch_function)
+      : wall(std::move(wall_clock)), fetch(std::move(fetch_function)) {}
 
   [[nodiscard]] bool usable() const {
-    return credentials && (!credentials->expires_at || *credentials->expires_at > wall.now());
+    return credentials && (!credentials->expires_at || *credentials->expires_at > wall->now());
   }
   [[nodiscard]] bool ends_soon() const {
     return credentials && credentials->expires_at &&
-           *credentials->expires_at - wall.now() < kRefreshBeforeEnd;
+           *credentials->expires_at - wall->now() < kRefreshBeforeEnd;
   }
 
   void start(EventLoop& loop) {
-    fetch(loop, [self = shared_from_this(), &loop](Result<s3::Credentials> result) {
-      self->finished(loop, std::move(result));
+    auto handle = fetch(loop, [weak = weak_from_this(), &loop](Result<s3::Credentials> result) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->finished(std::move(result), loop.now() + kPauseAfterFailure);
+      // The completion comes from inside the fetch, which must not vanish under its own feet.
+      loop.post([handle = self->take_running()] {});
     });
+    const std::lock_guard lock(mutex);
+    running = std::move(handle);
+    running_on = &loop;
   }
 
-  void finished(EventLoop& loop, Result<s3::Credentials> result) {
+  std::shared_ptr<void> take_running() {
+    const std::lock_guard lock(mutex);
+    running_on = nullptr;
+    return std::move(running);
+  }
+
+  void finished(Result<s3::Credentials> result, TimePoint next_at) {
     std::vector<Waiter> ready;
     Result<CredentialsPtr> answer;
     {
@@ -39,7 +57,7 @@ struct FetchedCredentials::State : std::enable_shared_from_this<State> {
         answer = credentials;
       } else {
         failure = result.error();
-        retry_at = loop.now() + std::chrono::seconds(1);
+        retry_at = next_at;
         answer = std::unexpected(std::move(result.error()));
       }
       ready.swap(waiters);
@@ -49,18 +67,20 @@ struct FetchedCredentials::State : std::enable_shared_from_this<State> {
     }
   }
 
-  const WallClock& wall;
+  const std::shared_ptr<const WallClock> wall;
   const Fetch fetch;
   std::mutex mutex;  // guards what follows
   CredentialsPtr credentials;
   std::optional<Error> failure;
   TimePoint retry_at{};
   bool fetching = false;
+  std::shared_ptr<void> running;  // the fetch
+  EventLoop* running_on = nullptr;
   std::vector<Waiter> waiters;
 };
 
-FetchedCredentials::FetchedCredentials(const WallClock& wall, Fetch fetch)
-    : state_(std::make_shared<State>(wall, std::move(fetch))) {}
+FetchedCredentials::FetchedCredentials(std::shared_ptr<const WallClock> wall, Fetch fetch)
+    : state_(std::make_shared<State>(std::move(wall), std::move(fetch))) {}
 
 FetchedCredentials::~FetchedCredentials() = default;
 
@@ -86,6 +106,18 @@ void FetchedCredentials::get(EventLoop& loop, Completion done) {
   }
   if (start) state.start(loop);
   if (at_hand) done(std::move(*at_hand));
+}
+
+void FetchedCredentials::leave(EventLoop& loop) {
+  std::shared_ptr<void> handle;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->running_on != &loop) return;
+    handle = std::move(state_->running);
+    state_->running_on = nullptr;
+  }
+  handle.reset();
+  state_->finished(fail(ErrorCode::kCancelled, "the store is being closed"), loop.now());
 }
 
 bool FetchedCredentials::renew(const CredentialsPtr& refused) {

@@ -27,6 +27,8 @@ class CredentialSource {
   /// Owner thread of `loop`. `done` is called exactly once: from inside this call where credentials
   /// are at hand, else later on `loop`, at the latest when a fetch of some seconds has failed.
   virtual void get(EventLoop& loop, Completion done) = 0;
+  /// Owner thread of `loop`, which ends: stops what runs there.
+  virtual void leave(EventLoop& loop) { static_cast<void>(loop); }
   /// The store said that `refused` has expired or is unknown. True: get() may bring others.
   [[nodiscard]] virtual bool renew(const CredentialsPtr& refused) = 0;
 };
@@ -53,14 +55,16 @@ class FetchedCredentials final : public CredentialSource {
   static constexpr std::chrono::seconds kRefreshBeforeEnd = std::chrono::minutes(5);
 
   using FetchCompletion = std::move_only_function<void(Result<s3::Credentials>)>;
-  /// Starts a fetch on `loop`; its completion comes there, exactly once, never from inside.
-  using Fetch = std::function<void(EventLoop& loop, FetchCompletion done)>;
+  /// Starts a fetch on `loop`. Its completion comes there, once, never from inside; not any more
+  /// once what it returned has been destroyed, on that loop's thread.
+  using Fetch = std::function<std::shared_ptr<void>(EventLoop& loop, FetchCompletion done)>;
 
-  /// `wall` must outlive this; loops must outlive their waiting requests.
-  FetchedCredentials(const WallClock& wall, Fetch fetch);
+  /// Loops must outlive their waiting requests.
+  FetchedCredentials(std::shared_ptr<const WallClock> wall, Fetch fetch);
   ~FetchedCredentials() override;
 
   void get(EventLoop& loop, Completion done) override;
+  void leave(EventLoop& loop) override;
   [[nodiscard]] bool renew(const CredentialsPtr& refused) override;
 
  private:

@@ -84,6 +84,7 @@ http::Request Lane::build(const RequestSpec& spec, std::size_t endpoint,
     out.target += spec.query;
   }
   out.body = spec.body;
+  out.idempotent = spec.idempotent;
   return out;
 }
 

@@ -25,6 +25,7 @@ struct RequestSpec {
   http::Headers headers;           ///< All are signed.
   std::vector<ConstSegment> body;
   std::string payload_hash{s3::kEmptyPayload};
+  bool idempotent = false;  ///< As http::Request's.
 };
 
 /// One loop's part of a store: its connections to each endpoint, its signer, its random numbers.

@@ -90,6 +90,7 @@ void RemoveManyOperation::send_batch() {
   request.spec.headers.push_back({"Content-Type", "application/xml"});
   request.spec.body = {body};
   request.spec.payload_hash = digest::hex(digest::sha256(body));
+  request.spec.idempotent = true;
   calls_ = {Call::begin(lane_, std::move(request),
                         [self = shared_from_this()](Result<CallAnswer> answer) {
                           self->calls_.clear();

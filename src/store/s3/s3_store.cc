@@ -22,12 +22,16 @@ class RefusedOperation final : public store::Operation {
 };
 
 /// Destroys a lane on its loop's thread and waits for it.
-void destroy_on_loop(EventLoop& loop, std::unique_ptr<Lane> lane) {
-  if (loop.is_owner_thread()) return;  // `lane` ends here.
+void destroy_on_loop(EventLoop& loop, std::unique_ptr<Lane> lane, CredentialSource& credentials) {
+  if (loop.is_owner_thread()) {
+    credentials.leave(loop);
+    return;  // `lane` ends here.
+  }
   std::mutex mutex;
   std::condition_variable gone;
   bool done = false;
   loop.post([&, lane = std::move(lane)]() mutable {
+    credentials.leave(loop);
     lane.reset();
     // Under the lock, so that the waiting thread cannot take `gone` away meanwhile.
     const std::lock_guard lock(mutex);
@@ -83,7 +87,9 @@ S3Store::S3Store(std::unique_ptr<S3Core> core) : core_(std::move(core)) {
 }
 
 S3Store::~S3Store() {
-  for (LoopLane& it : lanes_) destroy_on_loop(*it.loop, std::move(it.lane));
+  for (LoopLane& it : lanes_) {
+    destroy_on_loop(*it.loop, std::move(it.lane), *core_->credentials);
+  }
 }
 
 Result<Lane*> S3Store::lane_of(EventLoop& loop) {

@@ -553,7 +553,7 @@ TEST(Everywhere, AnonymousRequestsAreNotSigned) {
 std::shared_ptr<FetchedCredentials> numbered(FakeS3World& world, int& fetches, Duration takes,
                                              std::chrono::seconds lifetime, bool fails = false) {
   return std::make_shared<FetchedCredentials>(
-      *world.wall, [&world, &fetches, takes, lifetime, fails](EventLoop& loop, auto done) {
+      world.wall, [&world, &fetches, takes, lifetime, fails](EventLoop& loop, auto done) {
         ++fetches;
         loop.run_at(loop.now() + takes,
                     [&world, n = fetches, lifetime, fails, done = std::move(done)]() mutable {
@@ -566,6 +566,7 @@ std::shared_ptr<FetchedCredentials> numbered(FakeS3World& world, int& fetches, D
                                            .session_token = s3::Secret("t" + std::to_string(n)),
                                            .expires_at = world.wall->now() + lifetime});
                     });
+        return std::make_shared<int>(0);
       });
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "s3/metadata.h"
+
+namespace objectcache::store_s3 {
+
+/// What the program found in its environment. The library reads none itself: apps fill this in, as
+/// far as it is there; everything may be empty.
+struct S3Environment {
+  std::string access_key_id;     ///< AWS_ACCESS_KEY_ID
+  s3::Secret secret_access_key;  ///< AWS_SECRET_ACCESS_KEY
+  s3::Secret session_token;      ///< AWS_SESSION_TOKEN
+  std::string region;            ///< AWS_REGION, else AWS_DEFAULT_REGION
+  std::string profile;           ///< AWS_PROFILE
+  std::string endpoint_url;      ///< AWS_ENDPOINT_URL_S3, else AWS_ENDPOINT_URL
+  std::string ca_bundle;         ///< AWS_CA_BUNDLE
+  std::string credentials_file;  ///< The text of ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE)
+  std::string config_file;       ///< The text of ~/.aws/config (AWS_CONFIG_FILE)
+  s3::ContainerSettings container;
+  /// Ask the instance metadata service if nothing else gives credentials
+  /// (AWS_EC2_METADATA_DISABLED is not "true").
+  bool instance_metadata = true;
+};
+
+}  // namespace objectcache::store_s3
