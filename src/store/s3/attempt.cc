@@ -187,8 +187,10 @@ void Attempt::on_end(Result<std::string> result) {
     }
     end.error = std::move(end.meaning->error);
     if (end.error->code == ErrorCode::kThrottled) health = Health::kThrottled;
-    if (end.error->code == ErrorCode::kUnavailable && head_.status >= 500) {
-      health = Health::kFailing;
+    if (head_.status >= 500 && health != Health::kThrottled) {
+      // In S3's own words it may concern this one key; bare, it comes from a proxy before a dead
+      // server.
+      health = end.error->s3_code.empty() ? Health::kFailing : Health::kUnknown;
     }
   }
   if (result) end.body = std::move(*result);

@@ -21,8 +21,7 @@ enum class BreakerState : std::uint8_t { kClosed, kOpen, kHalfOpen };
 /// recompute. Open, it refuses; after a pause it lets a single probe through (half open), whose
 /// result closes it or opens it for twice as long.
 ///
-/// Success is any answer that shows the server alive, an error of the 4xx kind included; failure
-/// is a failed connection, a stall or a 5xx other than a request to slow down.
+/// What counts as success and failure is the caller's business (shared_policies.h).
 ///
 /// A pure state machine.   Threads: one. Times that step back a little are taken as they come.
 class CircuitBreaker {

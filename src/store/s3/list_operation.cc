@@ -61,7 +61,8 @@ store::ListPage ListOperation::page_of(s3::ListResult& result) const {
   for (s3::ListedObject& object : result.objects) {
     if (object.key.size() <= cut) continue;
     object.key.erase(0, cut);
-    if (object.key <= after) continue;
+    // Some servers understand "a//" as "a/".
+    if (object.key <= after || !object.key.starts_with(request_.prefix)) continue;
     page.entries.push_back({.key = {std::move(object.key)},
                             .size_bytes = object.size_bytes,
                             .version = version_of(object.etag),
@@ -70,6 +71,7 @@ store::ListPage ListOperation::page_of(s3::ListResult& result) const {
   for (std::string& prefix : result.common_prefixes) {
     if (prefix.size() <= cut) continue;
     prefix.erase(0, cut);
+    if (!prefix.starts_with(request_.prefix)) continue;
     // Of a roll-up that begins before start_after something may still follow, unless it is the one
     // that a page of ours ended with.
     if (prefix <= after &&

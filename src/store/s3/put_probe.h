@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "store/object_store.h"
 #include "store/s3/call.h"
 #include "store/s3/put_condition.h"
 
@@ -14,13 +15,13 @@ namespace objectcache::store_s3 {
 /// twice with it, looks whether the second was refused, and deletes the object.
 ///
 /// Threads: owner thread of the lane's loop.
-class PutProbe final : public std::enable_shared_from_this<PutProbe> {
+class PutProbe final : public store::Operation, public std::enable_shared_from_this<PutProbe> {
  public:
   using Completion = std::move_only_function<void(Result<PutCondition::State>)>;
 
   /// `done` comes exactly once, later.
   static std::shared_ptr<PutProbe> begin(Lane& lane, TimePoint deadline, Completion done);
-  void cancel();
+  void cancel() override;
 
  private:
   PutProbe(Lane& lane, TimePoint deadline, Completion done);

@@ -9,8 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "store/s3/testing/fake_s3_world.h"
 
 namespace objectcache::store_s3 {
@@ -251,13 +249,13 @@ class Sequence {
 };
 
 TEST(RandomFaults, NothingWrongIsEverDelivered) {
-  const char* const only = std::getenv("OBJECTCACHE_SEED");
-  const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
-  const std::uint64_t last = only != nullptr ? first : 300;
+  const auto only = static_cast<std::uint64_t>(GTEST_FLAG_GET(random_seed));
+  const std::uint64_t first = only != 0 ? only : 1;
+  const std::uint64_t last = only != 0 ? only : 300;
   std::uint64_t requests = 0;
   std::uint64_t good = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
-    SCOPED_TRACE("again with OBJECTCACHE_SEED=" + std::to_string(seed));
+    SCOPED_TRACE("again with --gtest_random_seed=" + std::to_string(seed));
     Sequence sequence(seed);
     sequence.run();
     if (HasFatalFailure()) return;

@@ -197,6 +197,19 @@ store::OperationHandle S3Store::remove_many(EventLoop& loop, std::vector<store::
   return RemoveManyOperation::begin(**lane, std::move(keys), deadline, std::move(done));
 }
 
+store::OperationHandle S3Store::probe(
+    EventLoop& loop, TimePoint deadline,
+    std::move_only_function<void(Result<PutCondition::State>)> done) {
+  auto lane = lane_of(loop);
+  if (!lane) return refuse(loop, "PUT", "", lane.error(), std::move(done));
+  return PutProbe::begin(
+      **lane, deadline,
+      [core = core_.get(), done = std::move(done)](Result<PutCondition::State> found) mutable {
+        core->put_condition.settle(found);
+        done(std::move(found));
+      });
+}
+
 const store::StoreTraits& S3Store::traits() const {
   return core_->put_condition.state() == PutCondition::State::kHonoured ? traits_atomic_
                                                                         : traits_racing_;

@@ -9,6 +9,7 @@
 #include "store/object_store.h"
 #include "store/s3/connector.h"
 #include "store/s3/credential_source.h"
+#include "store/s3/put_condition.h"
 #include "store/s3/s3_options.h"
 #include "store/s3/s3_stats.h"
 
@@ -23,8 +24,9 @@ class S3Core;
 /// Each loop that calls it gets its own connections (a lane), made at the first call.
 ///
 /// Threads: any, each call on its loop's.
-/// Lifetimes: outlives its operations. The loops outlive it: its end closes the connections on
-/// their loops and waits for that, so a loop must run then, or have been stopped by this thread.
+/// Lifetimes: outlives its operations. Every loop that has called it outlives it: its end closes
+/// the connections on their loops and waits for that, so a loop must run then, or have been stopped
+/// by this thread.
 class S3Store final : public store::ObjectStore {
  public:
   struct Ports {
@@ -50,8 +52,13 @@ class S3Store final : public store::ObjectStore {
                                 store::RemoveCompletion done) override;
   store::OperationHandle remove_many(EventLoop& loop, std::vector<store::ObjectKey> keys,
                                      TimePoint deadline, store::RemoveManyCompletion done) override;
-  /// put_if_absent_is_atomic is false until the first conditional PUT has shown it.
+  /// put_if_absent_is_atomic is false until probe() or the first conditional PUT has shown it.
   [[nodiscard]] const store::StoreTraits& traits() const override;
+
+  /// Finds out now, by writing and deleting a small object, whether the server honours conditional
+  /// PUT; else the first one does. traits() knows it from then on.
+  store::OperationHandle probe(EventLoop& loop, TimePoint deadline,
+                               std::move_only_function<void(Result<PutCondition::State>)> done);
 
   /// Any thread. `now` is that of any of its loops.
   [[nodiscard]] S3Stats stats(TimePoint now) const;

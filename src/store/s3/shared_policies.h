@@ -20,8 +20,8 @@ namespace objectcache::store_s3 {
 enum class Health : std::uint8_t {
   kAlive,      ///< An answer, be it an error of ours.
   kThrottled,  ///< Alive, and asks for fewer requests.
-  kFailing,    ///< No answer, a broken one, or a 5xx.
-  kUnknown,    ///< Ended from our side.
+  kFailing,    ///< No answer, a broken one, or a 5xx that is not in S3's words.
+  kUnknown,    ///< Neither: ended from our side, broke off in a body, or a fault inside S3.
 };
 
 /// The policies that hold for a store as a whole, shared by its loops: a breaker for each endpoint,
