@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "base/event_loop.h"
@@ -20,16 +21,15 @@ class FakeEventLoop final : public EventLoop {
   TimerId run_at(TimePoint when, Task task) override {
     const auto id = static_cast<TimerId>(++last_id_);
     timers_.emplace(std::pair{when, last_id_}, std::move(task));
+    times_.emplace(last_id_, when);
     return id;
   }
   bool cancel_timer(TimerId timer) override {
-    for (auto it = timers_.begin(); it != timers_.end(); ++it) {
-      if (it->first.second == static_cast<std::uint64_t>(timer)) {
-        timers_.erase(it);
-        return true;
-      }
-    }
-    return false;
+    const auto time = times_.find(static_cast<std::uint64_t>(timer));
+    if (time == times_.end()) return false;
+    timers_.erase({time->second, time->first});
+    times_.erase(time);
+    return true;
   }
   [[nodiscard]] bool is_owner_thread() const override { return true; }
 
@@ -43,6 +43,7 @@ class FakeEventLoop final : public EventLoop {
         task();
       } else if (!timers_.empty() && timers_.begin()->first.first <= now_) {
         auto node = timers_.extract(timers_.begin());
+        times_.erase(node.key().second);
         node.mapped()();
       } else {
         return count;
@@ -77,6 +78,7 @@ class FakeEventLoop final : public EventLoop {
   std::uint64_t last_id_ = 0;
   std::deque<Task> ready_;
   std::map<std::pair<TimePoint, std::uint64_t>, Task> timers_;
+  std::unordered_map<std::uint64_t, TimePoint> times_;  // Of the timers, by id.
 };
 
 }  // namespace objectcache

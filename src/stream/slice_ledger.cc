@@ -30,7 +30,12 @@ SliceLedger::Verdict SliceLedger::judge(std::uint8_t& state, std::uint32_t layer
 SliceLedger::Verdict SliceLedger::arrived(std::uint32_t chunk, std::uint32_t slice,
                                           std::uint32_t crc32c) {
   const std::size_t at = index(chunk, slice);
-  if ((states_[at] & kVerified) != 0) return Verdict::kGood;
+  if ((states_[at] & kVerified) != 0) {
+    // Written over: what was known of it counts no more. Never happens to a complete layer.
+    assert(shape_.layer_of(slice) >= complete_layers_);
+    states_[at] = 0;
+    ++missing_[shape_.layer_of(slice)];
+  }
   assert(shape_.unit_of(slice) < shape_.units_wanted(chunk));
   if (has_header_[chunk] == 0) {
     crcs_[at] = crc32c;

@@ -25,7 +25,7 @@ class SliceLedger {
   explicit SliceLedger(const ReadShape& shape);
 
   /// All bytes of the unit slice are in place and have this checksum.
-  /// Requires: the unit is wanted. A verified slice stays so.
+  /// Requires: the unit is wanted, its layer not complete.
   [[nodiscard]] Verdict arrived(std::uint32_t chunk, std::uint32_t slice, std::uint32_t crc32c);
   /// The chunk's header is known. Slices that arrived before and differ are appended to `bad` in
   /// ascending order, those for the second time to `bad_again`.

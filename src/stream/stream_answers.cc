@@ -194,7 +194,7 @@ void StreamTask::bad_object(const Piece& piece, ErrorCode code, std::string mess
   stop(std::move(error), piece.chunk);
 }
 
-void StreamTask::version_changed(const Transfer& transfer) {
+void StreamTask::version_changed(Transfer& transfer) {
   const std::uint32_t index = transfer.piece().chunk;
   Chunk& chunk = chunks_[index];
   if (is_over() || chunk.restarting) return;
@@ -213,6 +213,7 @@ void StreamTask::version_changed(const Transfer& transfer) {
   }
   ++chunk.restarts;
   chunk.restarting = true;
+  cancel_transfer(transfer);  // It may have left running_ already.
   for (const auto& running : running_) {
     if (running->piece().chunk == index) cancel_transfer(*running);
   }

@@ -95,7 +95,7 @@ class StreamTask final : public AdmissionPoint::Listener,
   void header_is_bad(const Piece& piece, Error error);
   void slice_is_bad(const Piece& piece, std::uint32_t slice);
   void object_is_short(const Transfer& transfer);
-  void version_changed(const Transfer& transfer);
+  void version_changed(Transfer& transfer);
   void restart_if_idle(std::uint32_t index);
   /// Waits a little for the answers of chunks before a missing one, then fails.
   void settle_missing();

@@ -129,6 +129,7 @@ StreamWorld::StreamWorld(const WorldOptions& options)
   point = std::make_unique<AdmissionPoint>(std::move(policy));
   const auto& layout = source->layout;
   slices_.resize(std::size_t{options.layers} * options.chunks);
+  history_.resize(options.chunks);
   for (std::uint32_t c = 0; c < options.chunks; ++c) {
     ChunkKey key;
     for (auto& b : key.bytes) b = static_cast<std::byte>(random.next());
@@ -148,9 +149,11 @@ std::string StreamWorld::key(std::uint32_t chunk, std::uint32_t layer) const {
 
 void StreamWorld::republish(std::uint32_t chunk, std::string version, std::uint64_t content_seed) {
   Random content(content_seed);
+  history_[chunk].emplace_back();
   for (std::uint32_t l = 0; l < options_.layers; ++l) {
-    slices_[std::size_t{l} * options_.chunks + chunk] =
-        random_bytes(content, source->layout.slice_bytes(l));
+    auto& now = slices_[std::size_t{l} * options_.chunks + chunk];
+    history_[chunk].back().push_back(std::move(now));
+    now = random_bytes(content, source->layout.slice_bytes(l));
   }
   publish(chunk, version);
 }
@@ -239,12 +242,28 @@ std::unique_ptr<TestRead> StreamWorld::open(const ReadOptions& options) {
   return read;
 }
 
+std::string StreamWorld::chunk_problem(const TestRead& read, std::uint32_t chunk) const {
+  const std::uint32_t ready = read.stream->ready_layers();
+  std::string first_problem;
+  for (std::uint32_t l = 0; l < ready && first_problem.empty(); ++l) {
+    first_problem = read.destination->problem(l, chunk, slice(l, chunk));
+  }
+  if (first_problem.empty()) return {};
+  for (const auto& version : history_[chunk]) {
+    bool matches = true;
+    for (std::uint32_t l = 0; l < ready && matches; ++l) {
+      matches = read.destination->problem(l, chunk, version[l]).empty();
+    }
+    if (matches) return {};
+  }
+  return first_problem;
+}
+
 std::string StreamWorld::problem(const TestRead& read) const {
   if (auto canary = read.destination->canary_problem(); !canary.empty()) return canary;
-  for (std::uint32_t l = 0; l < read.stream->ready_layers(); ++l) {
-    for (std::uint32_t c = 0; c < read.chunks; ++c) {
-      if (auto wrong = read.destination->problem(l, c, slice(l, c)); !wrong.empty()) return wrong;
-    }
+  if (read.stream->ready_layers() == 0) return {};
+  for (std::uint32_t c = 0; c < read.chunks; ++c) {
+    if (auto wrong = chunk_problem(read, c); !wrong.empty()) return wrong;
   }
   return {};
 }

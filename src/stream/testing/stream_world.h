@@ -91,7 +91,8 @@ class StreamWorld {
   ~StreamWorld();
 
   [[nodiscard]] std::unique_ptr<TestRead> open(const ReadOptions& options = {});
-  /// Empty, or what is wrong: a ready layer with wrong bytes, or a broken canary.
+  /// Empty, or what is wrong: ready layers that are not, chunk by chunk, all of one version that
+  /// the chunk ever had; or a broken canary.
   [[nodiscard]] std::string problem(const TestRead& read) const;
   /// Runs until the stream has ended. False: it never does.
   bool run_to_end(TestRead& read);
@@ -115,9 +116,12 @@ class StreamWorld {
 
  private:
   void publish(std::uint32_t chunk, const std::string& version);
+  [[nodiscard]] std::string chunk_problem(const TestRead& read, std::uint32_t chunk) const;
 
   const WorldOptions options_;
   std::vector<std::vector<std::byte>> slices_;  // By layer * chunks + chunk.
+  /// By chunk: the slices of its earlier versions, by layer.
+  std::vector<std::vector<std::vector<std::vector<std::byte>>>> history_;
 };
 
 }  // namespace objectcache::stream
