@@ -306,6 +306,16 @@ TEST(Versions, ASecondChangeIsAConflict) {
   EXPECT_EQ(read->stream->ready_layers(), 0u);
 }
 
+TEST(Versions, ReadsAfterTheFirstAnswerAskForItsVersion) {
+  StreamWorld world({.chunks = 3, .layers = 4});
+  auto read = world.open({.connections = 1, .mode = ReadMode::kLayerwise});
+  expect_clean_end(world, *read);
+  for (const Get& get : world.store.gets) {
+    const std::string expected = get.offset == 0 ? "" : world.store.objects[get.key].version;
+    EXPECT_EQ(get.version, expected) << "offset " << get.offset;
+  }
+}
+
 TEST(Versions, AChangeAfterAnAnnouncementNeverTouchesAnnouncedBytes) {
   StreamWorld world({.chunks = 3, .layers = 4});
   auto read = world.open({.connections = 1, .mode = ReadMode::kLayerwise});
