@@ -332,7 +332,7 @@ std::string write_error_document(const ErrorDocument& error) {
   append_element_if(out, "Region", error.region);
   append_element_if(out, "Endpoint", error.endpoint);
   append_element_if(out, "ServerTime", error.server_time);
-  append_element(out, "RequestId", error.request_id);
+  append_element_if(out, "RequestId", error.request_id);
   out += "</Error>";
   return out;
 }

@@ -11,6 +11,10 @@
 namespace objectcache::fake_s3 {
 namespace {
 
+// Where silence is what a test expects; long enough for an answer on a busy machine.
+constexpr std::chrono::milliseconds kShortPatience(700);
+constexpr std::chrono::milliseconds kLongPatience(20'000);
+
 // An object of 100 bytes whose n-th byte is n, under "a"; one of 200 bytes under "b".
 class FaultTest : public testing::Test {
  protected:
@@ -95,7 +99,7 @@ TEST_F(FaultTest, WrongLengths) {
     expect_healthy(client);
   }
   {
-    RawClient client(*server_);
+    RawClient client(*server_, kShortPatience);
     const auto answer = get_with(client, {.kind = FaultKind::kTrailingBytes, .bytes = 3});
     EXPECT_EQ(answer->header("Content-Length"), "10");
     EXPECT_EQ(answer->body, bytes_.substr(10, 10));
@@ -181,7 +185,7 @@ TEST_F(FaultTest, WrongHeads) {
 }
 
 TEST_F(FaultTest, ChunkedTransferCoding) {
-  RawClient client(*server_);
+  RawClient client(*server_, kShortPatience);
   const auto answer = get_with(client, {.kind = FaultKind::kChunked, .bytes = 4});
   EXPECT_EQ(answer->header("Transfer-Encoding"), "chunked");
   EXPECT_EQ(answer->header("Content-Length"), "<none>");
@@ -191,20 +195,22 @@ TEST_F(FaultTest, ChunkedTransferCoding) {
 
 TEST_F(FaultTest, DelaysAndStalls) {
   using std::chrono::milliseconds;
-  const auto timed = [&](Fault fault, std::size_t body_bytes) {
-    RawClient client(*server_);
+  const auto timed = [&](Fault fault, std::size_t body_bytes, milliseconds patience) {
+    RawClient client(*server_, patience);
     const auto start = std::chrono::steady_clock::now();
     const auto answer = get_with(client, std::move(fault));
     EXPECT_EQ(answer ? answer->body.size() : SIZE_MAX, body_bytes);
     return std::chrono::steady_clock::now() - start;
   };
-  EXPECT_GE(timed({.kind = FaultKind::kDelay, .delay = milliseconds(40)}, 10), milliseconds(40));
-  EXPECT_GE(timed({.kind = FaultKind::kSlowBody, .bytes = 4, .delay = milliseconds(20)}, 10),
+  EXPECT_GE(timed({.kind = FaultKind::kDelay, .delay = milliseconds(40)}, 10, kLongPatience),
+            milliseconds(40));
+  EXPECT_GE(timed({.kind = FaultKind::kSlowBody, .bytes = 4, .delay = milliseconds(20)}, 10,
+                  kLongPatience),
             milliseconds(40));
   // The client's own timeout ends these.
-  timed({.kind = FaultKind::kStallAfterHead}, 0);
-  timed({.kind = FaultKind::kStallInBody, .bytes = 4}, 4);
-  timed({.kind = FaultKind::kStallUnanswered}, SIZE_MAX);
+  timed({.kind = FaultKind::kStallAfterHead}, 0, kShortPatience);
+  timed({.kind = FaultKind::kStallInBody, .bytes = 4}, 4, kShortPatience);
+  timed({.kind = FaultKind::kStallUnanswered}, SIZE_MAX, kShortPatience);
 }
 
 // ---------------------------------------------------------------- the plan

@@ -22,7 +22,7 @@ std::string RawAnswer::header(std::string_view name) const {
   return "<none>";
 }
 
-RawClient::RawClient(const FakeS3& server)
+RawClient::RawClient(const FakeS3& server, std::chrono::milliseconds patience)
     : credentials(server.options().credentials.at(0)),
       region(server.options().region),
       host(fmt::format("127.0.0.1:{}", server.port())),
@@ -31,7 +31,8 @@ RawClient::RawClient(const FakeS3& server)
   address.sin_family = AF_INET;
   address.sin_port = htons(server.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval timeout{.tv_sec = 0, .tv_usec = 500'000};
+  const timeval timeout{.tv_sec = patience.count() / 1000,
+                        .tv_usec = patience.count() % 1000 * 1000};
   ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     last_error_ = errno;

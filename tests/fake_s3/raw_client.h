@@ -27,7 +27,9 @@ struct RawAnswer {
 /// nothing that the server's own code says.
 class RawClient {
  public:
-  explicit RawClient(const FakeS3& server);
+  /// `patience`: how long a read waits; short where a test expects nothing to come.
+  explicit RawClient(const FakeS3& server,
+                     std::chrono::milliseconds patience = std::chrono::seconds(20));
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
@@ -38,7 +40,7 @@ class RawClient {
             const HeaderList& after_signing = {});
   bool send_raw(std::string_view text);
   /// One answer; empty: the connection ended before a whole head. The body ends with its
-  /// Content-Length, the connection, or the socket's timeout of half a second.
+  /// Content-Length, the connection, or the client's patience.
   std::optional<RawAnswer> receive(bool has_body = true);
   std::optional<RawAnswer> exchange(std::string_view method, std::string_view path,
                                     std::string_view query = {}, const HeaderList& headers = {},
@@ -46,7 +48,7 @@ class RawClient {
     if (!send(method, path, query, headers, body)) return std::nullopt;
     return receive(method != "HEAD");
   }
-  /// What is left to read until the connection ends or nothing comes for half a second.
+  /// What is left to read until the connection ends or patience does.
   std::string rest();
   /// errno of the last read: 0 orderly end or data, ECONNRESET, EAGAIN after the timeout.
   [[nodiscard]] int last_error() const { return last_error_; }

@@ -358,7 +358,6 @@ Answer error_answer(int status, std::string_view s3_code, std::string_view messa
   s3::ErrorDocument document;
   document.code = s3_code;
   document.message = message;
-  document.request_id = "in-header";
   Answer out;
   out.status = status;
   out.set_header("Content-Type", "application/xml");
