@@ -65,6 +65,7 @@ void AddressBook::failed(const SocketAddress& address, TimePoint now) {
 }
 
 void AddressBook::slow(const SocketAddress& address, TimePoint now) {
+  if (entries_.size() < 2) return;  // There are no others.
   if (Entry* const entry = find(address)) {
     entry->avoid_until = std::max(entry->avoid_until, now + options_.avoid_min);
   }

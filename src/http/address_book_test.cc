@@ -63,6 +63,9 @@ TEST(AddressBook, SlowOnesComeLast) {
   book.slow(address(1), kStart);
   EXPECT_TRUE(book.choose(kStart).same_as(address(2)));
   EXPECT_TRUE(book.choose(kStart + 1s).same_as(address(1)));
+  book.replace({address(1)});
+  book.slow(address(1), kStart + 1s);
+  EXPECT_TRUE(book.any_good(kStart + 1s)) << "there are no others to try first";
 }
 
 TEST(AddressBook, ReplacingKeepsWhatIsKnown) {

@@ -25,7 +25,7 @@ constexpr std::size_t kBuffersMax = 64;
 /// A cancelled answer of which no more than this is left is read to its end: cheaper than a new
 /// connection.
 constexpr std::uint64_t kDrainBytes = 64 * 1024;
-constexpr Duration kDrainTime = std::chrono::seconds(1);
+constexpr Duration kDrainTime = std::chrono::milliseconds(250);
 constexpr std::size_t kChunkBytes = 16 * 1024;
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {

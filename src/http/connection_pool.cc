@@ -180,8 +180,10 @@ void PoolExchange::on_end(Result<std::string> result) {
   const auto pool = pool_.lock();
   if (!result && pool && !pool->closed && connection) {
     const auto failure = connection->failure();
-    if (failure == Connection::Failure::kStall)
-      pool->addresses.failed(connection->address(), pool->reactor.now());
+    // A host that went away without a word shows like this.
+    if (failure == Connection::Failure::kStall) {
+      pool->addresses.slow(connection->address(), pool->reactor.now());
+    }
     // The server closed the idle connection just as the request went out.
     if (failure == Connection::Failure::kPeer && kept_ && !resent_ && !cancelled_ &&
         !connection->answer_begun() && may_be_sent_twice(request_)) {
@@ -239,9 +241,10 @@ void PoolCore::pump() {
 }
 
 // While all addresses fail, one attempt at a time finds out whether that is still so, and none as
-// long as there are connections that work.
+// long as there are connections at work that will serve those who wait.
 bool PoolCore::may_open() const {
-  return addresses.any_good(reactor.now()) || (members.empty() && addresses.size() > 0);
+  if (addresses.any_good(reactor.now())) return true;
+  return addresses.size() > 0 && opening == 0 && members.size() == idle.size();
 }
 
 // False: the first request cannot use what is there.
@@ -411,8 +414,11 @@ void PoolCore::drop_idle(Connection& connection) {
   keep->abandon();
 }
 
+// Looks again while a connect takes its time, or while all addresses are being avoided.
 void PoolCore::set_slow_timer() {
-  if (opening == opening_slow || slow_timer != TimerId::kNone || addresses.size() < 2) return;
+  const bool opening_still = opening > opening_slow && addresses.size() > 1;
+  const bool held_back = !queue.empty() && addresses.size() > 0 && !may_open();
+  if (slow_timer != TimerId::kNone || (!opening_still && !held_back)) return;
   slow_timer = reactor.run_at(reactor.now() + kSlowConnect, [this] {
     slow_timer = TimerId::kNone;
     notice_slow();

@@ -241,6 +241,65 @@ TEST(ConnectionPool, WarmOpensAhead) {
   EXPECT_EQ(client.stats().exchanges_on_warm, 1U);
 }
 
+// A server that does something wrong now and then, callers that cancel now and then: each exchange
+// ends exactly once, and a success is the right bytes.
+TEST(ConnectionPool, NoWrongByteAmongFaultsAndCancels) {
+  const std::string body = pattern(200'000);
+  std::atomic<unsigned> turn = 0;
+  ScriptedServer server([&](Peer& peer) {
+    for (;;) {
+      const std::string request = peer.read_request();
+      if (request.empty()) return;
+      const std::size_t offset = std::stoul(request.substr(5)) % 1000;
+      const std::string part = body.substr(offset, 100'000);
+      switch (turn++ % 11) {
+        case 3:
+          return peer.reset();
+        case 5:
+          peer.write(answer(part).substr(0, 50'000));
+          return;
+        case 7:
+          peer.write(answer(part + "surplus").replace(33, 6, "100000"));
+          break;
+        case 9:
+          peer.write(answer(part).substr(0, 60'000));
+          peer.wait_for_close();
+          return;
+        default:
+          peer.write(answer(part));
+      }
+    }
+  });
+  TestClient client(server.port(), 4);
+  int good = 0;
+  int bad = 0;
+  for (std::size_t round = 0; round < 25; ++round) {
+    std::vector<std::string> out(8, std::string(100'000, 'x'));
+    std::vector<TestClient::Call> calls;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      calls.push_back(client.send(get("/" + std::to_string(round * 8 + i)), into(out[i], 9'999), 8s,
+                                  50ms, i % 3 == 0 ? 10'000 : UINT64_MAX));
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (i % 3 == 0) client.grant(calls[i], 90'000);
+      if ((round + i) % 5 == 0) client.cancel(calls[i]);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto result = calls[i].sink->result();
+      if (result) {
+        ++good;
+        EXPECT_TRUE(out[i] == body.substr((round * 8 + i) % 1000, 100'000));
+      } else {
+        ++bad;
+        EXPECT_NE(result.error().code, ErrorCode::kDeadlineExceeded)
+            << round << "." << i << ": " << result.error().message;
+      }
+    }
+  }
+  EXPECT_GT(good, 60);
+  EXPECT_GT(bad, 20);
+}
+
 // ---------------------------------------------------------------- addresses
 
 TEST(ConnectionPool, RefusedConnectionIsAnErrorAtOnce) {

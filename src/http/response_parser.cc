@@ -34,6 +34,8 @@ class HeadParser final : public beast::http::basic_parser<false> {
     skip(skip_body);
   }
   [[nodiscard]] bool unknown_coding() const { return unknown_coding_; }
+  /// Those behind it in head.headers are left over.
+  [[nodiscard]] std::size_t headers() const { return headers_; }
 
  private:
   using Code = beast::error_code;
@@ -48,7 +50,11 @@ class HeadParser final : public beast::http::basic_parser<false> {
     if (name == beast::http::field::transfer_encoding && !same_text(value, "chunked")) {
       unknown_coding_ = true;
     }
-    head_.headers.push_back({std::string(name_text), std::string(value)});
+    // Strings of the answer before are filled anew: a head costs no allocations then.
+    if (headers_ == head_.headers.size()) head_.headers.emplace_back();
+    Header& header = head_.headers[headers_++];
+    header.name.assign(name_text.data(), name_text.size());
+    header.value.assign(value.data(), value.size());
     error = {};
   }
   void on_header_impl(Code& error) override { error = {}; }
@@ -68,6 +74,7 @@ class HeadParser final : public beast::http::basic_parser<false> {
   void on_finish_impl(Code& error) override { error = {}; }
 
   ResponseHead& head_;
+  std::size_t headers_ = 0;
   bool unknown_coding_ = false;
 };
 
@@ -98,7 +105,6 @@ struct ResponseParser::Impl {
 
   void restart_parser() {
     head.status = 0;
-    head.headers.clear();
     head.content_length.reset();
     parser.emplace(head, limits.head_bytes_max, skip_body);
     parser->eager(false);
@@ -170,6 +176,7 @@ Result<bool> ResponseParser::Impl::finish_head() {
   }
   if (head.status < 200 || head.status > 999) return not_http("status out of range");
   if (parser->unknown_coding()) return not_http("unknown transfer coding");
+  head.headers.resize(parser->headers());
   if (const auto length = parser->content_length()) head.content_length = *length;
   keep_alive = parser->keep_alive();
   if (skip_body || head.status == 204 || head.status == 304) {
