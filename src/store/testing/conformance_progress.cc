@@ -86,6 +86,27 @@ void grant_from_nothing_and_from_inside_on_bytes(Harness& h) {
   h.driver().run([&] { reading->call->operation->grant(5); });
 }
 
+void grant_in_the_turn_of_the_start(Harness& h) {
+  const Bytes body = make_bytes(300'000, 44);
+  h.create("early", body);
+  Bytes memory(body.size(), std::byte{0xAA});
+  const auto pending = h.start<GetAnswer>([&](GetCompletion done) {
+    OperationHandle operation = h.store().get(h.loop(),
+                                              {.key = h.key("early"),
+                                               .length = body.size(),
+                                               .destination = cut<Segment>(memory, {SIZE_MAX}),
+                                               .deadline = h.deadline(),
+                                               .grant_bytes = 1000},
+                                              std::move(done));
+    operation->grant(body.size() - 2000);
+    operation->grant(1000);
+    return operation;
+  });
+  const auto answer = h.finish(pending);
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  EXPECT_TRUE(memory == body);
+}
+
 void deadline_ends_a_read_that_holds_still(Harness& h) {
   h.create("held", make_bytes(kMiB, 34));
   auto reading =
@@ -271,6 +292,7 @@ std::vector<Case> progress_cases() {
       {"announced_bytes_are_in_place", announced_bytes_are_in_place},
       {"grant_is_never_exceeded_and_used_up", grant_is_never_exceeded_and_used_up},
       {"grant_from_nothing_and_from_inside_on_bytes", grant_from_nothing_and_from_inside_on_bytes},
+      {"grant_in_the_turn_of_the_start", grant_in_the_turn_of_the_start},
       {"deadline_ends_a_read_that_holds_still", deadline_ends_a_read_that_holds_still},
       {"deadline_in_the_past", deadline_in_the_past},
       {"cancel_at_once", cancel_at_once},
