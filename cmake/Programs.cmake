@@ -9,7 +9,7 @@ function(oc_integration_test name)
   list(TRANSFORM P_DEPENDS PREPEND oc_)
   add_executable(oc_${name}_integration_test ${P_SOURCES})
   target_link_libraries(oc_${name}_integration_test PRIVATE
-    oc_settings oc_integration ${P_DEPENDS} ${P_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
+    oc_test_settings oc_integration ${P_DEPENDS} ${P_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${name}_integration COMMAND oc_${name}_integration_test)
   if(NOT P_TIMEOUT)
     set(P_TIMEOUT 300)

@@ -20,7 +20,7 @@ function(oc_room name)
     set(test_rooms ${R_TEST_DEPENDS})
     list(TRANSFORM test_rooms PREPEND oc_)
     add_executable(oc_${name}_test ${R_TESTS})
-    target_link_libraries(oc_${name}_test PRIVATE oc_settings oc_${name} ${test_rooms}
+    target_link_libraries(oc_${name}_test PRIVATE oc_test_settings oc_${name} ${test_rooms}
                           GTest::gmock GTest::gtest GTest::gtest_main)
     add_test(NAME ${name} COMMAND oc_${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
