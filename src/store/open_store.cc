@@ -8,6 +8,7 @@
 #include "objectcache/cache.h"
 #include "store/file/file_url.h"
 #include "store/memory/memory_url.h"
+#include "store/s3/s3_url.h"
 
 namespace objectcache::store {
 namespace {
@@ -26,11 +27,17 @@ Result<std::unique_ptr<ObjectStore>> open_file(const Url& url, const Environment
   return std::move(*opened);
 }
 
+Result<std::unique_ptr<ObjectStore>> open_s3(const Url& url, const Environment& environment) {
+  auto opened = store_s3::open_s3(url, environment);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  return std::move(*opened);
+}
+
 struct Scheme {
   std::string_view name;
   Result<std::unique_ptr<ObjectStore>> (*open)(const Url&, const Environment&);
 };
-constexpr Scheme kSchemes[] = {{"memory", open_memory}, {"file", open_file}};
+constexpr Scheme kSchemes[] = {{"memory", open_memory}, {"file", open_file}, {"s3", open_s3}};
 
 }  // namespace
 

@@ -34,9 +34,18 @@ TEST(OpenStore, OpensWhatTheUrlNames) {
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() + "/kv"));
 }
 
+TEST(OpenStore, OpensS3WithoutTalkingToIt) {
+  Environment environment;
+  environment.variables = {{"AWS_ACCESS_KEY_ID", "A"}, {"AWS_SECRET_ACCESS_KEY", "S"}};
+  const auto s3 = open_store("s3://bkt/kv?endpoint=http://127.0.0.1:1", environment);
+  ASSERT_TRUE(s3) << s3.error().to_string();
+  EXPECT_EQ((*s3)->traits().url, "s3://bkt/kv");
+  expect_refused("s3://bkt?regin=x", ErrorCode::kInvalidArgument, "did you mean 'region'?");
+}
+
 TEST(OpenStore, RefusesByName) {
   expect_refused("files:/tmp", ErrorCode::kInvalidArgument, "did you mean 'file:'?");
-  expect_refused("gopher:/tmp", ErrorCode::kInvalidArgument, "the schemes are: memory, file");
+  expect_refused("gopher:/tmp", ErrorCode::kInvalidArgument, "the schemes are: memory, file, s3");
   expect_refused("/tmp", ErrorCode::kInvalidArgument, "scheme");
   expect_refused("memory:?capcity=1GiB", ErrorCode::kInvalidArgument, "did you mean 'capacity'?");
   expect_refused("memory:name", ErrorCode::kInvalidArgument, "memory:");

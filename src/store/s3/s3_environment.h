@@ -2,7 +2,12 @@
 
 #include <string>
 
+#include "objectcache/error.h"
 #include "s3/metadata.h"
+
+namespace objectcache {
+struct Environment;
+}
 
 namespace objectcache::store_s3 {
 
@@ -23,5 +28,9 @@ struct S3Environment {
   /// (AWS_EC2_METADATA_DISABLED is not "true").
   bool instance_metadata = true;
 };
+
+/// Picks the variables out of a program's environment and reads the profile files that they, or the
+/// home directory, name. A file that is not there is empty; one that cannot be read is an error.
+[[nodiscard]] Result<S3Environment> read_environment(const Environment& environment);
 
 }  // namespace objectcache::store_s3

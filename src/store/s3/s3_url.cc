@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/parameters.h"
+#include "base/system_wall_clock.h"
 #include "s3/profiles.h"
 #include "store/s3/metadata_fetch.h"
 #include "store/s3/pool_connector.h"
@@ -117,6 +118,7 @@ Result<s3::Profile> read_profile_of(const Url& url, const Raw& raw, const S3Envi
   if (asked.empty() && profile.error().code == ErrorCode::kNotFound) return s3::Profile{};
   Error error = std::move(profile.error());
   error.code = ErrorCode::kInvalidArgument;
+  error.message = fmt::format("profile '{}': {}", asked.empty() ? "default" : asked, error.message);
   error.action = "open";
   error.key = url.display();
   return std::unexpected(std::move(error));
@@ -262,6 +264,12 @@ Result<std::unique_ptr<S3Store>> open_s3(const Url& url, const S3Environment& en
                           .connector = std::move(connector),
                           .credentials = std::move(*credentials),
                           .seed = (std::uint64_t{device()} << 32) | device()});
+}
+
+Result<std::unique_ptr<S3Store>> open_s3(const Url& url, const Environment& environment) {
+  const auto read = read_environment(environment);
+  if (!read) return std::unexpected(read.error());
+  return open_s3(url, *read, std::make_shared<SystemWallClock>());
 }
 
 }  // namespace objectcache::store_s3

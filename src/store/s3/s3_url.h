@@ -14,6 +14,10 @@
 #include "store/s3/s3_options.h"
 #include "store/s3/s3_store.h"
 
+namespace objectcache {
+struct Environment;
+}
+
 namespace objectcache::store_s3 {
 
 /// What a URL, the environment and the profile files say together. docs/url.md has the table of
@@ -40,5 +44,8 @@ struct S3Settings {
 [[nodiscard]] Result<std::unique_ptr<S3Store>> open_s3(const Url& url,
                                                        const S3Environment& environment,
                                                        std::shared_ptr<const WallClock> wall);
+/// With the machine's clock, and with what the program's environment names.
+[[nodiscard]] Result<std::unique_ptr<S3Store>> open_s3(const Url& url,
+                                                       const Environment& environment);
 
 }  // namespace objectcache::store_s3
