@@ -63,7 +63,7 @@ test_release() {
   stage build-release "build: g++, release" build_preset release all -DOBJECTCACHE_TESTS=ON -DOBJECTCACHE_BENCH=ON \
     || { skip_stages "the release build failed" unit architecture integration bench; return 0; }
   stage unit "unit tests, release" run_ctest release "$JOBS" -L '^unit$' || true
-  stage architecture "architecture and installed package" run_ctest release "$JOBS" -L '^(architecture|package)$' || true
+  stage architecture "architecture, installed package, tools" run_ctest release "$JOBS" -L '^(architecture|package|tools)$' || true
   stage integration "integration on real servers, release" with_servers "${TEST_SERVERS[@]}" -- \
     run_ctest release 1 -L '^integration$' -LE '^soak$' || true
   stage bench "benches, small" with_servers rgw rgw-tls -- run_ctest release 1 -L '^bench$' || true
