@@ -61,7 +61,8 @@ namespace {
 std::string look_up(const HostPort& host, std::vector<SocketAddress>& out) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+  // Not AI_ADDRCONFIG: where only loopback is up it hides loopback's own names.
+  hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string port = fmt::format("{}", host.port);
   const int code = ::getaddrinfo(host.host.c_str(), port.c_str(), &hints, &found);
