@@ -57,7 +57,7 @@ TEST(OpenStore, RefusesByName) {
 
 TEST(FileUrl, EveryParameterArrives) {
   const auto options = file_options(parse_url("file:kv?durability=fsync&min_free=2GiB&threads=3&"
-                                              "isolate=on&create=off&stale_temp_age=2min")
+                                              "isolate=on&direct=on&create=off&stale_temp_age=2min")
                                         .value());
   ASSERT_TRUE(options) << options.error().to_string();
   EXPECT_EQ(options->directory, "kv");
@@ -65,6 +65,7 @@ TEST(FileUrl, EveryParameterArrives) {
   EXPECT_EQ(options->min_free_bytes, std::uint64_t{2} << 30);
   EXPECT_EQ(options->threads, 3U);
   EXPECT_TRUE(options->isolate);
+  EXPECT_TRUE(options->direct);
   EXPECT_FALSE(options->create_directory);
   EXPECT_EQ(options->stale_temp_age, std::chrono::minutes(2));
   const auto defaults = file_options(parse_url("file:kv").value());

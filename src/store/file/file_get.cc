@@ -1,5 +1,7 @@
 #include "store/file/file_get.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -7,6 +9,26 @@
 #include "store/file/segment_io.h"
 
 namespace objectcache::store {
+namespace {
+
+/// What O_DIRECT asks for on every file system and disk of today.
+constexpr std::uintptr_t kAlignment = 4096;
+
+/// Takes a copy of the cursor: nothing is consumed.
+bool is_aligned(std::uint64_t offset, SegmentCursor to, std::size_t bytes) {
+  if (offset % kAlignment != 0) return false;
+  while (bytes > 0) {
+    const Segment piece = to.next(bytes);
+    if (piece.empty() || piece.size() % kAlignment != 0 ||
+        reinterpret_cast<std::uintptr_t>(piece.data()) % kAlignment != 0) {
+      return false;
+    }
+    bytes -= piece.size();
+  }
+  return true;
+}
+
+}  // namespace
 
 FileGet::FileGet(EventLoop& loop, CallName name, std::shared_ptr<const ObjectTree> tree,
                  std::weak_ptr<WorkerPool> pool, FileTransfer transfer, GetRequest request,
@@ -82,20 +104,39 @@ std::size_t FileGet::next_piece() {
   return static_cast<std::size_t>(end - read_bytes_);
 }
 
-int FileGet::read_piece(std::size_t bytes, bool& over) {
+int FileGet::read_file(std::uint64_t offset, SegmentCursor& to, std::size_t bytes) {
   const int file = object_->file.number();
+  if (transfer_.direct) {
+    const bool wanted = is_aligned(offset, to, bytes);
+    // A file system without direct reads refuses the flag, and the read goes the common way.
+    if (wanted != reads_direct_ &&
+        ::fcntl(file, F_SETFL, O_RDONLY | (wanted ? O_DIRECT : 0)) == 0) {
+      reads_direct_ = wanted;
+    }
+  }
+  SegmentCursor again = to;
+  const int failure = read_into(file, offset, to, bytes);
+  if (failure != EINVAL || !reads_direct_) return failure;
+  // It asks for more alignment than we knew.
+  if (::fcntl(file, F_SETFL, O_RDONLY) != 0) return failure;
+  reads_direct_ = false;
+  to = again;
+  return read_into(file, offset, to, bytes);
+}
+
+int FileGet::read_piece(std::size_t bytes, bool& over) {
   const std::uint64_t offset = request_.offset + read_bytes_;
   if (!transfer_.isolate) {
     over = !begin_touch();
     if (over) return 0;
-    const int failure = read_into(file, offset, cursor_, bytes);
+    const int failure = read_file(offset, cursor_, bytes);
     over = !end_touch();
     return failure;
   }
   const std::unique_ptr<std::byte[]> buffer(new std::byte[bytes]);
   const Segment whole(buffer.get(), bytes);
   SegmentCursor own(std::span(&whole, 1));
-  if (const int failure = read_into(file, offset, own, bytes)) return failure;
+  if (const int failure = read_file(offset, own, bytes)) return failure;
   over = !begin_touch();
   if (over) return 0;
   copy_out(cursor_, whole);

@@ -13,6 +13,8 @@ struct FileTransfer {
   std::size_t piece_bytes = std::size_t{1} << 20;
   /// Through a buffer of the worker, so that a hung file system cannot hold a completion back.
   bool isolate = false;
+  /// Reads past the page cache where offset, length and memory are multiples of 4 KiB.
+  bool direct = false;
 };
 
 /// A running GET of a file store: pieces are read on a worker into the caller's memory and
@@ -34,6 +36,8 @@ class FileGet final : public FileCall {
   [[nodiscard]] std::size_t next_piece();
   /// 0, or errno; sets `over` where the call has ended meanwhile.
   [[nodiscard]] int read_piece(std::size_t bytes, bool& over);
+  /// read_into(), past the page cache where that is wanted and possible.
+  [[nodiscard]] int read_file(std::uint64_t offset, SegmentCursor& to, std::size_t bytes);
   void announce();
   void deliver_progress();
 
@@ -47,6 +51,7 @@ class FileGet final : public FileCall {
   SegmentCursor cursor_;
   std::optional<ObjectTree::OpenObject> object_;
   std::uint64_t read_bytes_ = 0;
+  bool reads_direct_ = false;  // The file's O_DIRECT flag.
 
   // Guarded by mutex_.
   std::uint64_t granted_bytes_;

@@ -40,14 +40,17 @@ FileStore::FileStore(Options options, std::shared_ptr<const ObjectTree> tree)
 
 FileStore::~FileStore() = default;
 
+FileTransfer FileStore::transfer() const {
+  return {
+      .piece_bytes = options_.piece_bytes, .isolate = options_.isolate, .direct = options_.direct};
+}
+
 OperationHandle FileStore::get(EventLoop& loop, GetRequest request, GetCompletion done) {
   auto problem = file_key_problem(request.key);
   if (!problem) problem = get_problem(request);
   auto name = name_call("GET", traits_.url, request.key.text);
-  auto call = std::make_shared<FileGet>(
-      loop, std::move(name), tree_, pool_,
-      FileTransfer{.piece_bytes = options_.piece_bytes, .isolate = options_.isolate},
-      std::move(request), std::move(done));
+  auto call = std::make_shared<FileGet>(loop, std::move(name), tree_, pool_, transfer(),
+                                        std::move(request), std::move(done));
   call->start(*pool_, std::move(problem));
   return call;
 }
@@ -55,10 +58,8 @@ OperationHandle FileStore::get(EventLoop& loop, GetRequest request, GetCompletio
 OperationHandle FileStore::put(EventLoop& loop, PutRequest request, PutCompletion done) {
   auto problem = file_key_problem(request.key);
   auto name = name_call("PUT", traits_.url, request.key.text);
-  auto call = std::make_shared<FilePut>(
-      loop, std::move(name), tree_,
-      FileTransfer{.piece_bytes = options_.piece_bytes, .isolate = options_.isolate},
-      std::move(request), std::move(done));
+  auto call = std::make_shared<FilePut>(loop, std::move(name), tree_, transfer(),
+                                        std::move(request), std::move(done));
   call->start(*pool_, std::move(problem));
   return call;
 }

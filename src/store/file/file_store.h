@@ -13,6 +13,7 @@ namespace objectcache::store {
 
 class ObjectTree;
 class WorkerPool;
+struct FileTransfer;
 
 /// Objects as files below one directory: a complete cache of one machine, or of several that share
 /// a file system. Safe between processes; killed at any point it leaves whole objects only. After
@@ -36,6 +37,9 @@ class FileStore final : public ObjectStore {
     /// file system where that is more.
     std::optional<std::uint64_t> min_free_bytes{};
     bool isolate = false;  ///< See above.
+    /// Reads past the page cache where offset, length and memory are multiples of 4 KiB: a third of
+    /// the CPU time for objects that are not in memory, but none is kept there.
+    bool direct = false;
     std::size_t threads = 8;
     std::size_t queued_max = 16'384;
     std::size_t piece_bytes = std::size_t{1} << 20;
@@ -59,6 +63,7 @@ class FileStore final : public ObjectStore {
 
  private:
   FileStore(Options options, std::shared_ptr<const ObjectTree> tree);
+  [[nodiscard]] FileTransfer transfer() const;
   template <class T, class Done, class Work>
   OperationHandle start_short(EventLoop& loop, std::string_view action, std::string_view key,
                               TimePoint deadline, std::optional<std::string> problem, Done done,

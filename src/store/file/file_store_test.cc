@@ -51,6 +51,11 @@ const bool kIsolated = register_conformance("IsolatedFileStore", [] {
       FileStore::Options{.directory = {}, .isolate = true, .threads = 2, .piece_bytes = 50'000});
 });
 
+const bool kDirect = register_conformance("DirectFileStore", [] {
+  return std::make_unique<FileUnderTest>(
+      FileStore::Options{.directory = {}, .direct = true, .piece_bytes = 64 << 10});
+});
+
 /// Helpers of one test on one store.
 struct FileFixture {
   explicit FileFixture(FileStore::Options options = {.directory = {}})
@@ -84,6 +89,42 @@ TEST(FileStore, AFullDiskIsOutOfSpaceAndLeavesNothing) {
   EXPECT_EQ(answer.error().action, "PUT");
   EXPECT_TRUE(answer.error().key.ends_with("/kv/t/a")) << answer.error().key;
   EXPECT_FALSE(fs::exists(f.subject.root() / "t"));
+}
+
+TEST(FileStore, DirectReadsChangeWithTheAlignmentOfEachPiece) {
+  FileFixture f({.directory = {}, .direct = true, .piece_bytes = 64 << 10});
+  const auto body = conformance::make_bytes((1 << 20) + 5000, 1);
+  f.h.create("a", body);
+  std::byte* memory = nullptr;
+  void* aligned = nullptr;
+  ASSERT_EQ(::posix_memalign(&aligned, 4096, body.size() + 4096), 0);
+  memory = static_cast<std::byte*>(aligned);
+  struct Layout {
+    std::size_t offset, length, shift;
+    std::uint64_t grant_bytes;
+  };
+  for (const Layout& layout :
+       {Layout{0, 1 << 20, 0, UINT64_MAX}, Layout{4096, 1 << 19, 0, 70'001},
+        Layout{0, body.size(), 0, UINT64_MAX}, Layout{100, 1 << 19, 0, UINT64_MAX},
+        Layout{4096, 1 << 19, 8, UINT64_MAX}}) {
+    std::fill(memory, memory + body.size() + 4096, std::byte{0});
+    auto got = f.h.start<GetAnswer>([&](GetCompletion done) {
+      auto operation =
+          f.h.store().get(f.h.loop(),
+                          {.key = f.h.key("a"),
+                           .offset = layout.offset,
+                           .length = layout.length,
+                           .destination = {Segment(memory + layout.shift, layout.length)},
+                           .deadline = f.h.deadline(),
+                           .grant_bytes = layout.grant_bytes},
+                          std::move(done));
+      operation->grant(UINT64_MAX);
+      return operation;
+    });
+    ASSERT_TRUE(f.h.finish(got)) << got->result->error().to_string();
+    EXPECT_EQ(std::memcmp(memory + layout.shift, body.data() + layout.offset, layout.length), 0);
+  }
+  std::free(aligned);
 }
 
 TEST(FileStore, TooManyCallsAreRefusedNotQueuedForEver) {

@@ -23,6 +23,7 @@ Result<FileStore::Options> file_options(const Url& url) {
   if (in.has("min_free")) options.min_free_bytes = min_free_bytes;
   in.count("threads", 1, 256, options.threads);
   in.flag("isolate", options.isolate);
+  in.flag("direct", options.direct);
   in.flag("create", options.create_directory);
   Duration stale_temp_age = options.stale_temp_age;
   in.duration("stale_temp_age", stale_temp_age);
