@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -72,13 +73,17 @@ TEST(ConnectionPool, ServesManyRequestsOverFewConnections) {
 }
 
 TEST(ConnectionPool, QueueIsFirstInFirstOutAndBounded) {
+  std::mutex mutex;
   std::vector<std::string> order;
   std::promise<void> release;
   ScriptedServer server([&, go = release.get_future().share()](Peer& peer) {
     for (;;) {
       const std::string request = peer.read_request();
       if (request.empty()) return;
-      order.push_back(request.substr(4, 2));
+      {
+        const std::lock_guard lock(mutex);
+        order.push_back(request.substr(4, 2));
+      }
       go.wait_for(5s);
       peer.write(answer(""));
     }
@@ -96,6 +101,7 @@ TEST(ConnectionPool, QueueIsFirstInFirstOutAndBounded) {
   EXPECT_EQ(client.stats().queue_refusals, 1U);
   release.set_value();
   for (const auto& call : calls) EXPECT_EQ(call.sink->result(), "");
+  const std::lock_guard lock(mutex);
   EXPECT_EQ(order, (std::vector<std::string>{"/0", "/1", "/2", "/3"}));
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <string>
@@ -96,7 +97,7 @@ TEST(Connection, BearsAnAnswerInSingleBytes) {
 
 TEST(Connection, AnswerMayBeCutAnywhere) {
   const std::string whole = answer("0123456789");
-  std::size_t cut = 1;
+  std::atomic<std::size_t> cut = 1;
   ScriptedServer server([&](Peer& peer) {
     while (!peer.read_request().empty()) {
       peer.write(whole.substr(0, cut));
