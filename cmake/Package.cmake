@@ -1,5 +1,5 @@
 # What is installed: the shared library with its headers, a CMake package objectcache::objectcache, a
-# pkg-config file, the programs. The rooms stay static libraries inside the shared one; only what the installed
+# pkg-config file; the programs add themselves. The rooms stay static libraries inside the shared one; only what the installed
 # headers promise is exported (hidden visibility, and a version script against what templates of other
 # libraries would leak).
 include(GNUInstallDirs)
@@ -39,7 +39,3 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/objectcacheConfig.cmake
 configure_file(cmake/package/objectcache.pc.in generated/objectcache.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/objectcache.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-get_property(programs GLOBAL PROPERTY OC_PROGRAMS)
-if(programs)
-  install(TARGETS ${programs})
-endif()
