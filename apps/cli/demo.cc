@@ -51,16 +51,6 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A store behind a modelled link, both owned.
-class StoreBehindLink final : public store::ModelledLinkStore {
- public:
-  StoreBehindLink(std::unique_ptr<store::ObjectStore> inner, Options options)
-      : ModelledLinkStore(*inner, options), inner_(std::move(inner)) {}
-
- private:
-  std::unique_ptr<store::ObjectStore> inner_;
-};
-
 NamespaceSpec demo_namespace() {
   return {.model_architecture = "LlamaForCausalLM",
           .model_fingerprint = "demo",
@@ -107,8 +97,9 @@ class Demo {
     auto cache = Cache::Impl::open({}, [this]() -> Result<std::unique_ptr<store::ObjectStore>> {
       auto files = store::open_store("file:" + folder_.path(), Environment{});
       if (!files) return files;
-      return std::make_unique<StoreBehindLink>(
-          std::move(*files),
+      files_ = std::move(*files);
+      return std::make_unique<store::ModelledLinkStore>(
+          *files_,
           store::ModelledLinkStore::Options{.first_byte = kFirstByte,
                                             .read_bytes_per_second = kLinkBytesPerSecond / scale_});
     });
@@ -191,6 +182,7 @@ class Demo {
   std::vector<std::byte> written_;
   std::vector<std::byte> read_;
   TemporaryFolder folder_;
+  std::unique_ptr<store::ObjectStore> files_;  // Behind the link; outlives the cache.
   std::unique_ptr<Cache> cache_;
   std::optional<CacheNamespace> space_;
   std::vector<UnitKey> units_;

@@ -146,9 +146,8 @@ class ChunkCheck {
         if (auto ok = format::verify_unit(layout, header_, layer, unit, stored); !ok) {
           stop_ = true;
           add_bad(object(object_layer).key, ok.error().code,
-                  fmt::format("layer {}, unit {} (bytes {} to {}): {}", layer, unit,
-                              range.offset + at - stored.size(), range.offset + at,
-                              ok.error().message));
+                  fmt::format("bytes {} to {} of the object: {}", range.offset + at - stored.size(),
+                              range.offset + at, ok.error().message));
           return {};
         }
       }
