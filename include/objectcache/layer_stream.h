@@ -119,6 +119,8 @@ class OBJECTCACHE_EXPORT LayerStream {
 
   class Impl;
   explicit LayerStream(std::shared_ptr<Impl> impl) noexcept;
+  /// For the rooms of the library, not for users.
+  [[nodiscard]] const std::shared_ptr<Impl>& impl() const noexcept { return impl_; }
 
  private:
   std::shared_ptr<Impl> impl_;

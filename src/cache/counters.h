@@ -14,8 +14,6 @@ namespace objectcache::cache {
 /// What the rooms below cannot count: the figures of CacheStats that are about chunks and streams.
 /// Threads: any.
 struct Counters {
-  std::atomic<std::uint64_t> bytes_read{0};
-  std::atomic<std::uint64_t> bytes_written{0};
   std::atomic<std::uint64_t> corrupt_found{0};
   std::atomic<std::uint64_t> streams_opened{0};
   std::atomic<std::uint64_t> streams_failed{0};

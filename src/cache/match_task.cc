@@ -16,25 +16,38 @@ std::shared_ptr<MatchTask> MatchTask::start(const Parts& parts, Question questio
 
 void MatchTask::begin() {
   if (!done_) return;  // Cancelled before it began.
-  const TimePoint now = parts_.loop.now();
-  std::uint32_t count = 0;
-  // The last chunk that is known to be present vouches for those before it, as it does within one
-  // search; only where the cache says otherwise, or nothing, is there anything to ask.
-  for (; count < question_.chunks.size(); ++count) {
-    if (parts_.bad_objects.contains(id(count), now)) break;
-    const PresenceCache::Answer known = parts_.presence.look_up(id(count), now);
-    if (known == PresenceCache::Answer::kAbsent) break;
-    if (known == PresenceCache::Answer::kPresent) at_least_ = count + 1;
-  }
-  search_.emplace(plan::PrefixSearch::Options{.count = count,
-                                              .probes_max = question_.probes_max,
-                                              .at_least = at_least_,
-                                              .hint = question_.hint});
   timer_ = parts_.loop.run_at(question_.deadline, [self = shared_from_this()] {
     self->timer_ = TimerId::kNone;
     self->match_.chunks = self->known_by_now();
     self->end(self->match_);
   });
+  scan_memory();
+}
+
+// The last chunk that is remembered as present vouches for those before it, as it does within one
+// search; only where memory says otherwise, or nothing, is there anything to ask. A chunk that was
+// lost is asked about alone, and this goes on with the answer (on_head).
+void MatchTask::scan_memory() {
+  const TimePoint now = parts_.loop.now();
+  for (; count_ < question_.chunks.size(); ++count_) {
+    if (parts_.bad_objects.contains(id(count_), now)) break;
+    const PresenceCache::Answer known = parts_.presence.look_up(id(count_), now);
+    if (known == PresenceCache::Answer::kAbsent) break;
+    if (known == PresenceCache::Answer::kPresent) {
+      at_least_ = count_ + 1;
+    } else if (parts_.lost.contains(id(count_), now)) {
+      ++match_.rounds;
+      return ask(count_);
+    }
+  }
+  start_search();
+}
+
+void MatchTask::start_search() {
+  search_.emplace(plan::PrefixSearch::Options{.count = count_,
+                                              .probes_max = question_.probes_max,
+                                              .at_least = at_least_,
+                                              .hint = question_.hint});
   next_round();
 }
 
@@ -63,12 +76,16 @@ void MatchTask::probe(std::uint32_t index) {
   if (known == PresenceCache::Answer::kPresent) {
     return report(index, !parts_.bad_objects.contains(id(index), now));
   }
+  ask(index);
+}
+
+void MatchTask::ask(std::uint32_t index) {
   ++match_.probes;
   parts_.slots.acquire([self = shared_from_this(), index] { self->send(index); });
 }
 
 void MatchTask::send(std::uint32_t index) {
-  if (!done_ || search_->done()) return parts_.slots.release();
+  if (!done_ || (search_ && search_->done())) return parts_.slots.release();
   running_[index] = parts_.store.head(
       parts_.loop, question_.space->object(question_.chunks[index]), question_.deadline,
       [self = shared_from_this(), index](Result<std::optional<store::ObjectInfo>> found) {
@@ -84,12 +101,18 @@ void MatchTask::on_head(std::uint32_t index, Result<std::optional<store::ObjectI
   if (found) {
     present = judge(index, *found);
   } else if (done_ && found.error().code != ErrorCode::kCancelled) {
-    parts_.counters.count_error(found.error().code);
     if (!first_error_) first_error_ = std::move(found.error());
   }
   if (!done_) return;
-  report(index, present);
-  next_round();
+  if (search_) {
+    report(index, present);
+    return next_round();
+  }
+  // The answer about a lost chunk: it is back, or the prefix ends before it.
+  if (!present) return start_search();
+  parts_.lost.forget(id(index));
+  at_least_ = ++count_;
+  scan_memory();
 }
 
 bool MatchTask::judge(std::uint32_t index, const std::optional<store::ObjectInfo>& info) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "cache/bad_objects.h"
+#include "cache/chunk_marks.h"
 #include "cache/counters.h"
 #include "cache/namespace_state.h"
 #include "cache/presence_cache.h"
@@ -35,7 +35,8 @@ class MatchTask final : public store::Operation, public std::enable_shared_from_
     store::ObjectStore& store;
     RequestSlots& slots;
     PresenceCache& presence;
-    BadObjects& bad_objects;
+    ChunkMarks& bad_objects;
+    ChunkMarks& lost;  ///< Asked about first.
     Counters& counters;
   };
   struct Question {
@@ -55,8 +56,11 @@ class MatchTask final : public store::Operation, public std::enable_shared_from_
  private:
   MatchTask(const Parts& parts, Question question, Done done);
   void begin();
+  void scan_memory();
+  void start_search();
   void next_round();
   void probe(std::uint32_t index);
+  void ask(std::uint32_t index);
   void send(std::uint32_t index);
   void on_head(std::uint32_t index, Result<std::optional<store::ObjectInfo>> found);
   [[nodiscard]] bool judge(std::uint32_t index, const std::optional<store::ObjectInfo>& info);
@@ -71,7 +75,8 @@ class MatchTask final : public store::Operation, public std::enable_shared_from_
   const Question question_;
   Done done_;
   std::optional<plan::PrefixSearch> search_;
-  std::uint32_t at_least_ = 0;             ///< Leading chunks present, from the cache.
+  std::uint32_t count_ = 0;                ///< Chunks that memory does not rule out.
+  std::uint32_t at_least_ = 0;             ///< Leading chunks present, from memory.
   std::map<std::uint32_t, bool> answers_;  ///< Of this search: a few dozen.
   std::map<std::uint32_t, store::OperationHandle> running_;
   TimerId timer_ = TimerId::kNone;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/chunk_buffer_pool.h"
+#include "cache/counters.h"
 #include "cache/namespace_state.h"
 #include "cache/publisher.h"
 #include "objectcache/prefix_writer.h"

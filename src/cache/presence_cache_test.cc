@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/bad_objects.h"
 #include "cache/chunk_buffer_pool.h"
+#include "cache/chunk_marks.h"
 #include "cache/request_slots.h"
 
 namespace objectcache::cache {
@@ -75,8 +75,8 @@ TEST(PresenceCache, OfSizeZeroRemembersNothing) {
   EXPECT_EQ(cache.look_up(id(1), kStart), Answer::kUnknown);
 }
 
-TEST(BadObjects, AreBoundedOldestFirst) {
-  BadObjects bad(3);
+TEST(ChunkMarks, AreBoundedOldestFirst) {
+  ChunkMarks bad(3, ChunkMarks::kBadTtl);
   const auto knows = [&](unsigned n) { return bad.contains(id(n), kStart); };
   for (unsigned i = 0; i < 5; ++i) bad.add(id(i), kStart);
   bad.add(id(4), kStart);
@@ -92,13 +92,13 @@ TEST(BadObjects, AreBoundedOldestFirst) {
   EXPECT_FALSE(knows(3));
 }
 
-TEST(BadObjects, AreForgottenAfterAWhile) {
-  BadObjects bad(3);
+TEST(ChunkMarks, AreForgottenAfterAWhile) {
+  ChunkMarks bad(3, ChunkMarks::kBadTtl);
   bad.add(id(1), kStart);
-  EXPECT_TRUE(bad.contains(id(1), kStart + BadObjects::kTtl - Duration(1)));
-  EXPECT_FALSE(bad.contains(id(1), kStart + BadObjects::kTtl));
-  bad.add(id(1), kStart + BadObjects::kTtl);
-  EXPECT_TRUE(bad.contains(id(1), kStart + BadObjects::kTtl));
+  EXPECT_TRUE(bad.contains(id(1), kStart + ChunkMarks::kBadTtl - Duration(1)));
+  EXPECT_FALSE(bad.contains(id(1), kStart + ChunkMarks::kBadTtl));
+  bad.add(id(1), kStart + ChunkMarks::kBadTtl);
+  EXPECT_TRUE(bad.contains(id(1), kStart + ChunkMarks::kBadTtl));
   EXPECT_EQ(bad.size(), 1U);
 }
 

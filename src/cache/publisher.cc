@@ -97,10 +97,8 @@ void Publisher::on_ended(const Entry& entry, Result<PublishTask::Outcome> result
   if (result) {
     parts_.bad_objects.forget(entry.id);
     parts_.presence.remember(entry.id, true, parts_.loops.front()->now());
-    parts_.counters.bytes_written += result->bytes_sent;
   } else {
     parts_.presence.forget(entry.id);
-    parts_.counters.count_error(result.error().code);
   }
   entry.source->ended(entry.chunk, std::move(result));
   std::vector<Entry> refused;
@@ -145,6 +143,11 @@ bool Publisher::wait_idle(TimePoint deadline) {
 }
 
 bool Publisher::on_own_thread() const {
+  {
+    // Nothing runs any more, and a stopped loop counts as owned by whoever stopped it.
+    const std::scoped_lock lock(mutex_);
+    if (shut_down_ && running_ == 0) return false;
+  }
   return std::any_of(parts_.loops.begin(), parts_.loops.end(),
                      [](const EventLoop* loop) { return loop->is_owner_thread(); });
 }

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "cache/bad_objects.h"
 #include "cache/chunk_id.h"
-#include "cache/counters.h"
+#include "cache/chunk_marks.h"
 #include "cache/presence_cache.h"
 #include "cache/publish_task.h"
 #include "store/object_store.h"
@@ -48,8 +47,7 @@ class Publisher {
     store::ObjectStore& store;
     const WallClock& wall_clock;
     PresenceCache& presence;
-    BadObjects& bad_objects;
-    Counters& counters;
+    ChunkMarks& bad_objects;
   };
 
   Publisher(Parts parts, Options options);

@@ -57,6 +57,9 @@ struct StreamEvents {
   /// An object of this chunk failed its check twice (kCorrupt), or is not what its name says
   /// (kIncompatible). The stream fails right after.
   std::move_only_function<void(std::uint32_t chunk, const Error& error)> on_bad_object;
+  /// The stream fails, or was cancelled: comes before anyone can see it, so that whoever sees it
+  /// finds what was remembered of the store already corrected.
+  std::move_only_function<void(const StreamFailure&)> on_failure;
   /// The stream has ended: the last call.
   std::move_only_function<void(const StreamStats&, const std::optional<StreamFailure>&)> on_ended;
 };

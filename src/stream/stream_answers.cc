@@ -326,7 +326,9 @@ void StreamTask::cancel_transfer(Transfer& transfer) {
 void StreamTask::stop(Error error, std::optional<std::uint32_t> chunk) {
   if (is_over()) return;
   failed_ = true;
-  state_->publish_failure({.error = std::move(error), .chunk = chunk});
+  StreamFailure failure{.error = std::move(error), .chunk = chunk};
+  if (events_.on_failure) events_.on_failure(failure);
+  state_->publish_failure(std::move(failure));
   for (const auto& transfer : running_) cancel_transfer(*transfer);
   if (reservation_) reservation_->cancel();
   ticket_.release();
