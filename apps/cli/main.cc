@@ -1,6 +1,9 @@
 // objectcache, the command line: parses options, wires them to commands, turns results into exit
 // codes.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -222,6 +225,10 @@ int run(int argc, char** argv) {
   add_command(app, parsed, "version", "Print the version")->callback([&parsed] {
     parsed.run = run_version;
   });
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    fmt::print(stderr, "objectcache: unknown command '{}'; --help lists them\n", argv[1]);
+    return static_cast<int>(ExitCode::kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
