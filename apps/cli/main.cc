@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -225,7 +226,9 @@ int run(int argc, char** argv) {
   add_command(app, parsed, "version", "Print the version")->callback([&parsed] {
     parsed.run = run_version;
   });
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_named)) {
     fmt::print(stderr, "objectcache: unknown command '{}'; --help lists them\n", argv[1]);
     return static_cast<int>(ExitCode::kUsage);
   }
