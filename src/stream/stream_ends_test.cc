@@ -194,8 +194,9 @@ TEST(Arguments, LargerReadsThanTheLimitAreRefused) {
   auto read = world.open();  // 4 chunks, 3 layers, 2 units.
   ASSERT_TRUE(read->open_error);
   EXPECT_EQ(read->open_error->code, ErrorCode::kLimitExceeded);
-  EXPECT_TRUE(world.open({.chunks = 3})->stream);
-  EXPECT_TRUE(world.loop.run_to_idle());
+  auto smaller = world.open({.chunks = 3});
+  ASSERT_TRUE(smaller->stream);
+  EXPECT_TRUE(world.run_to_end(*smaller));
 }
 
 // ---------------------------------------------------------------- signals
