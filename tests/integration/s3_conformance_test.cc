@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "fake_s3/fake_s3.h"
+#include "integration/fake_s3_store.h"
 #include "integration/s3_test_store.h"
 #include "integration/servers.h"
 #include "store/conformance.h"
@@ -27,38 +27,18 @@ const fake_s3::TlsFiles& tls_files() {
   return files;
 }
 
-/// A server and a client of it, both new.
-class FakeStore final : public store::StoreUnderTest {
- public:
-  explicit FakeStore(bool tls) {
-    fake_s3::FakeS3Options options;
-    if (tls) options.tls = tls_files();
-    auto server = fake_s3::FakeS3::start(options);
-    if (!server) std::abort();
-    server_ = std::move(*server);
-    std::string url = "s3://test-bucket/some/prefix?endpoint=" + server_->endpoint();
-    if (tls) url += "&ca=" + tls_files().ca_certificate.string();
-    client_ = std::make_unique<S3TestStore>(
-        url, environment_with(options.credentials[0].access_key_id,
-                              options.credentials[0].secret_access_key.reveal()));
-    client_->learn();
-  }
-  [[nodiscard]] store::ObjectStore& store() override { return client_->store(); }
-  [[nodiscard]] store::LoopDriver& driver() override { return client_->driver(); }
-  [[nodiscard]] std::unique_ptr<store::LoopDriver> another_driver() override {
-    return client_->another_driver();
-  }
-  [[nodiscard]] store::ObjectStore* another_client() override { return client_->another_client(); }
+std::unique_ptr<store::StoreUnderTest> fake_store(bool tls) {
+  fake_s3::FakeS3Options options;
+  if (tls) options.tls = tls_files();
+  auto out = std::make_unique<FakeServerAndStore>(options);
+  out->client().learn();
+  return out;
+}
 
- private:
-  std::unique_ptr<fake_s3::FakeS3> server_;
-  std::unique_ptr<S3TestStore> client_;
-};
-
-const bool kFake = store::register_conformance("S3Conformance/fake",
-                                               [] { return std::make_unique<FakeStore>(false); });
-const bool kFakeTls = store::register_conformance("S3Conformance/fake_tls",
-                                                  [] { return std::make_unique<FakeStore>(true); });
+const bool kFake =
+    store::register_conformance("S3Conformance/fake", [] { return fake_store(false); });
+const bool kFakeTls =
+    store::register_conformance("S3Conformance/fake_tls", [] { return fake_store(true); });
 
 // ---------------------------------------------------------------- real servers
 
