@@ -7,7 +7,11 @@ namespace {
 
 constexpr Duration kWindow = std::chrono::milliseconds(250);
 constexpr Duration kGrowthEvery = std::chrono::milliseconds(500);
-constexpr double kSlowdownFactor = 0.5;
+constexpr double kSlowdownFactor = 0.7;
+constexpr double kAnswerFade = 0.995;
+/// From here on throttling is more than an accident.
+constexpr double kThrottledPart = 0.05;
+constexpr double kThrottledMin = 1.5;
 /// A step of growth, as a part of the rate at which the store first throttled: back in ten seconds.
 constexpr double kGrowthStep = 0.05;
 
@@ -46,7 +50,14 @@ std::optional<TimePoint> RateLimiter::reserve(TimePoint now, TimePoint latest) {
   return at;
 }
 
+void RateLimiter::count_answer(bool throttled) {
+  answers_ = answers_ * kAnswerFade + 1;
+  throttled_ = throttled_ * kAnswerFade + (throttled ? 1 : 0);
+}
+
 void RateLimiter::on_throttled(TimePoint now) {
+  count_answer(true);
+  if (throttled_ < kThrottledMin || throttled_ < kThrottledPart * answers_) return;
   if (rate_ > 0 && now - last_slowdown_ < options_.slowdown_settle) return;
   if (rate_ <= 0) {
     // The two windows cover between one and two spans; the longer view is the calmer one.
@@ -62,6 +73,7 @@ void RateLimiter::on_throttled(TimePoint now) {
 }
 
 void RateLimiter::on_answered(TimePoint now) {
+  count_answer(false);
   if (rate_ <= 0 || now - last_growth_ < kGrowthEvery) return;
   last_growth_ = now;
   rate_ += std::max(rate_before_ * kGrowthStep, options_.requests_per_second_min);

@@ -16,9 +16,10 @@ struct RateLimiterOptions {
   Duration slowdown_settle = std::chrono::milliseconds(200);
 };
 
-/// Spaces requests: a token bucket, told the time. When the store throttles, the rate falls to
-/// half of what was really sent and then grows step by step (AIMD), until the configured rate, or
-/// no limit, is back.
+/// Spaces requests: a token bucket, told the time. When the store throttles a noticeable part of
+/// the requests, the rate falls below what was really sent and then grows step by step (AIMD),
+/// until the configured rate, or no limit, is back. A rare throttled answer, which large stores
+/// give while they split a partition, changes nothing: its retry is enough.
 ///
 /// It has no queue: reserve() says when *this* request may go, and the caller sets its timer.
 /// How far ahead it may reserve is bounded by the caller's deadline.
@@ -43,6 +44,7 @@ class RateLimiter {
  private:
   [[nodiscard]] double configured() const { return options_.requests_per_second_max; }
   void count_sent(TimePoint now);
+  void count_answer(bool throttled);
 
   RateLimiterOptions options_;
   double rate_ = 0;         ///< > 0: slowed down to this.
@@ -53,6 +55,8 @@ class RateLimiter {
   TimePoint window_start_{};  ///< Of the count of sent requests; two windows of 250 ms.
   double sent_now_ = 0;
   double sent_before_ = 0;
+  double answers_ = 0;    ///< Of about the last 200, weighted by age...
+  double throttled_ = 0;  ///< ...how many were throttled.
 };
 
 }  // namespace objectcache::store_s3

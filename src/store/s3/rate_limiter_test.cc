@@ -58,25 +58,45 @@ TEST(RateLimiter, RefusesWhatWouldGoTooLateAndTakesNothing) {
   EXPECT_LE(*next, kStart + seconds(1));
 }
 
-TEST(RateLimiter, ThrottlingHalvesWhatWasSent) {
+/// So many throttled answers at once that they cannot be an accident.
+void throttle(RateLimiter& limiter, TimePoint now) {
+  for (int i = 0; i < 15; ++i) limiter.on_throttled(now);
+}
+
+TEST(RateLimiter, ARareThrottledAnswerChangesNothing) {
+  RateLimiter limiter{RateLimiterOptions{}};
+  TimePoint now = kStart;
+  for (int i = 0; i < 100'000; ++i) {
+    now += milliseconds(1);
+    static_cast<void>(limiter.reserve(now, kNever));
+    if (i % 50 == 0) {
+      limiter.on_throttled(now);
+    } else {
+      limiter.on_answered(now);
+    }
+    ASSERT_FALSE(limiter.slowed_down()) << i;
+  }
+}
+
+TEST(RateLimiter, ThrottlingLowersTheRateThatWasSent) {
   RateLimiter limiter{RateLimiterOptions{}};
   TimePoint now = kStart;
   send_for(limiter, now, seconds(1), milliseconds(2));  // 500/s
-  limiter.on_throttled(now);
+  throttle(limiter, now);
   EXPECT_TRUE(limiter.slowed_down());
-  EXPECT_NEAR(limiter.requests_per_second(), 250, 60);
+  EXPECT_NEAR(limiter.requests_per_second(), 350, 80);
 }
 
 TEST(RateLimiter, AStormOfThrottledAnswersCountsOnce) {
   RateLimiter limiter{RateLimiterOptions{.requests_per_second_max = 100}};
   TimePoint now = kStart;
   send_for(limiter, now, seconds(2));
-  limiter.on_throttled(now);
+  throttle(limiter, now);
   const double once = limiter.requests_per_second();
   for (int i = 0; i < 100; ++i) limiter.on_throttled(now + milliseconds(1));
   EXPECT_EQ(limiter.requests_per_second(), once);
   limiter.on_throttled(now + milliseconds(250));
-  EXPECT_DOUBLE_EQ(limiter.requests_per_second(), once / 2);
+  EXPECT_DOUBLE_EQ(limiter.requests_per_second(), once * 0.7);
 }
 
 TEST(RateLimiter, NeverFallsBelowTheMinimum) {
@@ -90,7 +110,7 @@ TEST(RateLimiter, GrowsBackToTheConfiguredRate) {
   RateLimiter limiter{RateLimiterOptions{.requests_per_second_max = 100}};
   TimePoint now = kStart;
   send_for(limiter, now, seconds(1));
-  limiter.on_throttled(now);
+  throttle(limiter, now);
   ASSERT_TRUE(limiter.slowed_down());
   send_for(limiter, now, seconds(20));
   EXPECT_FALSE(limiter.slowed_down());
