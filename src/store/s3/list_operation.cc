@@ -13,6 +13,17 @@ namespace {
 /// Pages in a row that hold nothing new; a server that gives more never ends.
 constexpr std::uint32_t kEmptyPagesMax = 1000;
 
+/// Servers that keep keys as files list them folder by folder: "a/b" before "a-b", unlike S3.
+/// Within one page that is mended by sorting. Across pages it is not: going on behind a page's
+/// greatest key would lose what the server means to list later.
+bool loses_keys(const s3::ListResult& result, const std::string& after) {
+  const bool sorted = std::ranges::is_sorted(result.objects, {}, &s3::ListedObject::key);
+  const bool stale = !after.empty() && std::ranges::any_of(result.objects, [&](const auto& object) {
+    return object.key <= after;
+  });
+  return stale || (result.truncated && !sorted);
+}
+
 }  // namespace
 
 std::shared_ptr<ListOperation> ListOperation::begin(Lane& lane, store::ListRequest request,
@@ -62,7 +73,7 @@ store::ListPage ListOperation::page_of(s3::ListResult& result) const {
     if (object.key.size() <= cut) continue;
     object.key.erase(0, cut);
     // Some servers understand "a//" as "a/".
-    if (object.key <= after || !object.key.starts_with(request_.prefix)) continue;
+    if (!object.key.starts_with(request_.prefix)) continue;
     page.entries.push_back({.key = {std::move(object.key)},
                             .size_bytes = object.size_bytes,
                             .version = version_of(object.etag),
@@ -80,7 +91,6 @@ store::ListPage ListOperation::page_of(s3::ListResult& result) const {
     }
     page.common_prefixes.push_back(std::move(prefix));
   }
-  // Some servers walk folders, whose order is not that of the keys' bytes.
   std::ranges::sort(page.entries, {}, &store::ObjectInfo::key);
   std::ranges::sort(page.common_prefixes);
   return page;
@@ -94,6 +104,14 @@ void ListOperation::on_answer(Result<CallAnswer> answer) {
   auto result = s3::parse_list_result(answer->body);
   if (!result) {
     finish(std::unexpected(std::move(result.error())));
+    return;
+  }
+  const std::string& after = request_.start_after;
+  if (loses_keys(*result, after.empty() ? after : lane_.core().full_key(after))) {
+    finish(
+        fail(ErrorCode::kUnsupported,
+             "the store does not list these keys in the order of their bytes, so that a listing of "
+             "several pages would lose some; list a longer prefix"));
     return;
   }
   store::ListPage page = page_of(*result);

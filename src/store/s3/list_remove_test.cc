@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "s3/xml.h"
 #include "store/s3/testing/store_fixture.h"
 
 namespace objectcache::store_s3 {
@@ -161,6 +164,43 @@ TEST(List, AListingThatDoesNotAdvanceIsAnError) {
   ASSERT_FALSE(*waited.result);
   EXPECT_EQ(waited.result->error().code, ErrorCode::kUnavailable);
   EXPECT_LE(world.seen.size(), 1010U);
+}
+
+FakeTreatment listing(const std::vector<std::string>& keys, bool truncated) {
+  s3::ListResult result;
+  result.truncated = truncated;
+  for (const std::string& key : keys) result.objects.push_back({.key = key, .etag = "\"e\""});
+  FakeTreatment out = canned(200, "");
+  out.body = s3::write_list_result(result, s3::KeyEncoding::kUrl);
+  return out;
+}
+
+TEST(List, FolderOrderIsSortedWithinAPageAndRefusedAcrossPages) {
+  struct Row {
+    std::vector<std::string> keys;
+    bool truncated;
+    std::string start_after;
+    bool good;
+  };
+  for (const Row& row : {Row{{"a/b", "a-b"}, false, "", true}, Row{{"a/b", "a-b"}, true, "", false},
+                         Row{{"a-b", "a/b"}, true, "", true}, Row{{"a-b"}, false, "a/b", false},
+                         Row{{"a/b"}, false, "a-b", true}}) {
+    FakeS3World world;
+    world.treat = [&](const FakeS3World::Seen&, std::size_t) {
+      return listing(row.keys, row.truncated);
+    };
+    Waited<store::ListPage> waited;
+    world.store().list(world.loop,
+                       {.start_after = row.start_after, .deadline = world.loop.now() + seconds(5)},
+                       waited.done());
+    world.loop.run_to_idle();
+    ASSERT_EQ(waited.result->has_value(), row.good) << row.keys[0] << row.truncated;
+    if (!row.good) {
+      EXPECT_EQ(waited.result->error().code, ErrorCode::kUnsupported);
+    } else {
+      EXPECT_TRUE(std::ranges::is_sorted((*waited.result)->entries, {}, &store::ObjectInfo::key));
+    }
+  }
 }
 
 TEST(List, GarbageIsAnError) {
