@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "objectcache/layer_stream.h"
-#include "stream/testing/fake_link_store.h"
+#include "store/memory/memory_store.h"
+#include "store/modelled/modelled_link_store.h"
 #include "stream/testing/stream_world.h"
 
 namespace objectcache::stream {
@@ -51,8 +52,19 @@ Outcome replay(const Row& row, ReadMode mode, std::uint32_t connections) {
                      .units = 1,
                      .unit_tokens = 64,
                      .bytes_per_token = {kSliceBytes / 64}});
-  FakeLinkStore store({.bytes_per_s = link_bytes_per_s(row), .first_byte = kFirstByte});
-  for (const auto& [key, object] : world.store.objects) store.objects[key] = object.bytes;
+  store::MemoryStore objects;
+  for (const auto& [key, object] : world.store.objects) {
+    objects.put(world.loop,
+                {.key = {key},
+                 .body = {ConstSegment(object.bytes)},
+                 .mode = store::PutMode::kReplace,
+                 .deadline = TimePoint::max()},
+                [](Result<store::PutAnswer> answer) { EXPECT_TRUE(answer); });
+  }
+  EXPECT_TRUE(world.loop.run_to_idle());
+  store::ModelledLinkStore store(objects, {.first_byte = kFirstByte,
+                                           .read_bytes_per_second = link_bytes_per_s(row),
+                                           .piece_bytes = 4096});
   std::vector<std::byte> memory(kLayers * row.chunks * kSliceBytes);
   std::vector<Segment> areas;
   for (std::uint32_t l = 0; l < kLayers; ++l) {
