@@ -37,7 +37,7 @@ struct CacheOptions {
   std::uint32_t requests_in_flight_max = 64;    ///< Range reads of all streams together.
   std::uint32_t stream_connections_max = 16;    ///< K of one stream.
   std::uint32_t writes_in_flight_max = 4;       ///< PUTs at once.
-  std::uint32_t match_probes_max = 32;          ///< Parallel probes of one match.
+  std::uint32_t match_probes_max = 34;          ///< Parallel probes of one match.
   std::uint32_t match_cache_entries_max = 65536;
   std::chrono::milliseconds negative_cache_ttl{1000};  ///< At most a second.
   std::uint32_t reactor_threads = 1;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <utility>
 
 #include "cache/match_task.h"
@@ -146,10 +147,27 @@ void CacheCore::close() {
   wait([&](TimePoint until) { return gate_.wait_drained(until); });
   if (publisher_) wait([&](TimePoint until) { return publisher_->wait_idle(until); });
   if (store_) wait([&](TimePoint until) { return store_->wait_idle(until); });
+  run_what_is_posted();
   for (Lane& lane : lanes_) lane.reactor->stop();
   const std::scoped_lock lock(mutex_);
   if (store_) last_figures_ = store_->figures();
   store_.reset();
+}
+
+// A stopped loop keeps what it did not run. The cancel of a stream that had ended is such a task, and
+// it keeps the stream, which keeps this core, which keeps the loop.
+void CacheCore::run_what_is_posted() {
+  std::mutex mutex;
+  std::condition_variable all_ran;
+  std::size_t left = lanes_.size();
+  for (Lane& lane : lanes_) {
+    lane.loop->post([&] {
+      const std::scoped_lock lock(mutex);
+      if (--left == 0) all_ran.notify_all();
+    });
+  }
+  std::unique_lock lock(mutex);
+  all_ran.wait(lock, [&] { return left == 0; });
 }
 
 Result<void> CacheCore::may_wait(std::string_view action) const {

@@ -124,6 +124,7 @@ class CacheCore final : public std::enable_shared_from_this<CacheCore> {
   [[nodiscard]] Result<void> may_wait(std::string_view action) const;
   [[nodiscard]] static std::unexpected<Error> closed(std::string_view action);
   [[nodiscard]] TimePoint now() const { return lanes_.front().loop->now(); }
+  void run_what_is_posted();
   void add_stream(const LayerStream& stream);
   void fold_ended_streams();
   void on_stream_failure(const NamespaceState& space, const std::vector<ChunkKey>& chunks,
