@@ -6,7 +6,8 @@
 namespace objectcache::cli {
 
 Result<GpuRun> run_modelled_gpu(TimePoint start, const std::vector<Duration>& windows,
-                                const std::function<Result<void>(std::uint32_t)>& wait) {
+                                const std::function<Result<void>(std::uint32_t)>& wait,
+                                const std::function<bool()>& all_there) {
   using Clock = std::chrono::steady_clock;
   GpuRun run;
   TimePoint free_at = start;  // When the GPU has finished the layer before.
@@ -23,7 +24,7 @@ Result<GpuRun> run_modelled_gpu(TimePoint start, const std::vector<Duration>& wi
     run.layers.push_back({.loaded = answered - start,
                           .compute_begin = begin - start,
                           .compute_end = free_at - start});
-    std::this_thread::sleep_until(free_at);
+    if (!all_there || !all_there()) std::this_thread::sleep_until(free_at);
   }
   run.ttft = free_at - start;
   return run;

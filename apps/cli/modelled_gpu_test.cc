@@ -30,6 +30,16 @@ TEST(ModelledGpu, CountsTheTimeItHadToWait) {
   EXPECT_EQ(run->ttft - run->stall, milliseconds(2));
 }
 
+TEST(ModelledGpu, DoesNotSleepForWhatIsCertain) {
+  const TimePoint start = std::chrono::steady_clock::now();
+  const auto run = run_modelled_gpu(
+      start, {std::chrono::hours(1), std::chrono::hours(1)},
+      [](std::uint32_t) { return Result<void>{}; }, [] { return true; });
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->ttft - run->stall, std::chrono::hours(2));
+  EXPECT_EQ(run->layers[1].compute_begin, run->layers[0].compute_end);
+}
+
 TEST(ModelledGpu, PassesAFailureOn) {
   const auto run = run_modelled_gpu(
       std::chrono::steady_clock::now(), {milliseconds(1)},
