@@ -17,10 +17,7 @@
 namespace objectcache::cache {
 namespace {
 
-using testing::FakeStore;
-using testing::sample_slice;
-using testing::sample_spec;
-using testing::sample_units;
+using testing::FakeStore, testing::sample_slice, testing::sample_spec, testing::sample_units;
 using namespace std::chrono_literals;
 
 TimePoint in(Duration span) { return std::chrono::steady_clock::now() + span; }
