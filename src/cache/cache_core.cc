@@ -368,26 +368,17 @@ void CacheCore::on_bad(const Space& space, const ChunkKey& key, EventLoop& loop)
   if (options_.delete_bad_objects) remove_bad(space, key, loop);
 }
 
-// The object with the header goes first: from then on the chunk does not exist.
+// Only the object with the header is removed: then the chunk does not exist. Layer objects are left,
+// for a writer may be storing them anew at this moment; it replaces them in any case.
 void CacheCore::remove_bad(const Space& space, const ChunkKey& key, EventLoop& loop) {
   auto pass = gate_.enter();
   if (!pass) return;
   const auto call = store_->remove(
       loop, space->object(key), loop.now() + kRemoveTimeout,
-      [this, space, key, &loop, pass = std::move(*pass)](Result<void> removed) mutable {
+      [this, space, key, pass = std::move(*pass)](Result<void> removed) {
         if (!removed) return;  // The mark stays: a writer will replace the object.
         bad_objects_.forget(space->id(key));
         on_lost(*space, key);
-        std::vector<store::ObjectKey> rest;
-        for (std::uint32_t i = 1; i < space->layout.object_count() && rest.size() < 1000; ++i) {
-          rest.push_back(space->object(key, i));
-        }
-        if (rest.empty()) return;
-        // What is left of it is no chunk any more; a failure costs storage only.
-        const auto more = store_->remove_many(
-            loop, std::move(rest), loop.now() + kRemoveTimeout,
-            [pass = std::move(pass)](const Result<std::vector<store::RemoveFailure>>&) {});
-        running_.add(loop, more);
       });
   running_.add(loop, call);
 }

@@ -154,10 +154,14 @@ void PublishTask::put_next() {
   if (cancelled_) {
     return end(fail(ErrorCode::kCancelled, "the writer was told to stop", "publish", key.text));
   }
+  // A layer object without a header may be anybody's rest, even a bad one: only the header decides
+  // that the chunk exists, and nobody has published it yet.
+  const bool replace = replacing_ || object_layer > 0;
+  const auto mode = replace ? store::PutMode::kReplace : store::PutMode::kIfAbsent;
   running_ = store_.put(loop_,
                         {.key = std::move(key),
                          .body = {object_body(object_layer)},
-                         .mode = replacing_ ? store::PutMode::kReplace : store::PutMode::kIfAbsent,
+                         .mode = mode,
                          .deadline = deadline_},
                         [self = shared_from_this()](Result<store::PutAnswer> answer) {
                           self->running_.reset();

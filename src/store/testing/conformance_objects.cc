@@ -190,10 +190,10 @@ void writers_of_several_loops_create_once(Harness& h) {
   std::vector<std::vector<Result<PutAnswer>>> answers(kRounds,
                                                       std::vector<Result<PutAnswer>>(kWriters));
   for (std::size_t i = 0; i < kWriters; ++i) bodies.push_back(make_bytes(3000, i));
+  ObjectStore* const other = h.subject().another_client();  // Each call may end the one before.
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < kWriters; ++i) {
     threads.emplace_back([&, i] {
-      ObjectStore* other = h.subject().another_client();
       Harness mine(h, i % 2 == 1 && other != nullptr ? *other : h.store(), *drivers[i]);
       for (std::size_t round = 0; round < kRounds; ++round) {
         answers[round][i] = mine.put("threads-" + std::to_string(round), bodies[i]);
