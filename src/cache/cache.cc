@@ -20,11 +20,12 @@ Result<std::unique_ptr<Cache>> Cache::Impl::open(CacheOptions options,
 }
 
 Result<std::unique_ptr<Cache>> Cache::open(std::string_view url, CacheOptions options) {
-  // The environment is for opening only: credentials live in the store.
-  return Impl::open(std::move(options),
-                    [url = std::string(url), environment = options.environment] {
-                      return store::open_store(url, environment);
-                    });
+  // The environment is for opening only: credentials live in the store. It is copied before the
+  // options are moved from, which compilers do in orders of their own within one call.
+  auto open_store = [url = std::string(url), environment = options.environment] {
+    return store::open_store(url, environment);
+  };
+  return Impl::open(std::move(options), std::move(open_store));
 }
 
 Result<CacheNamespace> Cache::open_namespace(NamespaceSpec spec, Shard shard) {
