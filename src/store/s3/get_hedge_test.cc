@@ -36,6 +36,8 @@ TEST_F(Hedge, ASlowFirstByteIsOvertaken) {
   EXPECT_EQ(stats().hedges, 1U);
   EXPECT_EQ(stats().hedges_won, 1U);
   EXPECT_EQ(stats().hedged_bytes, 100'000U);
+  EXPECT_EQ(world.s3().figures()->hedges, 1U);
+  EXPECT_EQ(world.s3().figures()->hedge_bytes, 100'000U);
 }
 
 TEST_F(Hedge, TheFirstRequestMayStillWin) {

@@ -217,6 +217,24 @@ const store::StoreTraits& S3Store::traits() const {
 
 const S3Options& S3Store::options() const { return core_->options; }
 
+std::optional<store::StoreFigures> S3Store::figures() const {
+  S3Stats counted;
+  core_->counters.copy_to(counted);
+  const auto requests = [&](Verb verb) { return counted.requests[static_cast<std::size_t>(verb)]; };
+  store::StoreFigures out;
+  out.requests_get = requests(Verb::kGet);
+  out.requests_put = requests(Verb::kPut);
+  out.requests_head = requests(Verb::kHead);
+  out.requests_list = requests(Verb::kList);
+  out.requests_delete = requests(Verb::kDelete) + requests(Verb::kDeleteMany);
+  out.bytes_read = counted.bytes_read;
+  out.bytes_written = counted.bytes_written;
+  out.retries = counted.retries;
+  out.hedges = counted.hedges;
+  out.hedge_bytes = counted.hedged_bytes;
+  return out;
+}
+
 S3Stats S3Store::stats(TimePoint now) const {
   S3Stats out;
   core_->counters.copy_to(out);

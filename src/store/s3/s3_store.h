@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -60,6 +61,7 @@ class S3Store final : public store::ObjectStore {
   store::OperationHandle probe(EventLoop& loop, TimePoint deadline,
                                std::move_only_function<void(Result<PutCondition::State>)> done);
 
+  [[nodiscard]] std::optional<store::StoreFigures> figures() const override;
   /// Any thread. `now` is that of any of its loops.
   [[nodiscard]] S3Stats stats(TimePoint now) const;
   [[nodiscard]] const S3Options& options() const;
